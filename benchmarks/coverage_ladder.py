@@ -15,11 +15,11 @@ from collections import defaultdict
 
 import numpy as np
 import polars as pl
-from unskew.report.columns import Row
 
 from coverage_liked import PAIRS, RULE, Generator, K, Size
 from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
+from unskew.report.columns import Row
 from unskew.report.estimates import Estimates
 
 SIZES = {

@@ -623,7 +623,7 @@ def test_time_stamps_allow_the_temporal_design():
 
 
 def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(monkeypatch, shop):
-    from unskew.auditing import audit as job
+    from unskew.auditing import ratings_audit as job
 
     real = job.null_experiment_by
 

@@ -143,9 +143,9 @@ def test_metrics_of_a_whole_run_have_no_interval():
     of = DesignMeans((scores,), ("b", "a"))
     assert not of.is_per_user("Coverage@1")
     means = of.means("Coverage@1")
-    assert np.isnan(means.low).all()
-    assert not np.isnan(means.value).any()
-    assert of.means("P@1", of.values("P@1")).value.tolist() == [0.0, 1.0]
+    assert np.isnan(means["low"]).all()
+    assert not np.isnan(means["value"]).any()
+    assert of.means("P@1", of.values("P@1"))["value"].tolist() == [0.0, 1.0]
     assert of.chance("P@1") is None
 
 

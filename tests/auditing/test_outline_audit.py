@@ -38,19 +38,19 @@ def test_lists_and_scores_are_counted_as_designs_have_them():
 def test_fits_are_counted():
     data = drawn(60, 40, 0.3)
     settings = {"algorithms": ["popularity", "item-knn"], "liked": 4, "designs": ["all-items"]}
-    fits = outline_audit(data, "quick", **settings).table().rows_by_key("system", named=True)
+    fits = outline_audit(data, "quick", **settings).systems.rows_by_key("system", named=True)
     assert fits["popularity"][0]["fits"] == 3 + 6  # splits, and draws of null data
     assert fits["item-knn"][0]["fits"] == 3 * (1 + 6) + 6  # six settings are tried
-    plain = outline_audit(data, "quick", tune=False, splits=2, **settings).table()
+    plain = outline_audit(data, "quick", tune=False, splits=2, **settings).systems
     assert plain["fits"].to_list() == [2 + 6, 2 + 6]
-    two = outline_audit(data, "quick", **{**settings, "designs": ["1r", "u1r", "skew"]}).table()
+    two = outline_audit(data, "quick", **{**settings, "designs": ["1r", "u1r", "skew"]}).systems
     assert two["fits"].to_list()[0] == 2 * (3 + 6)
 
 
 def test_what_nobody_dislikes_has_no_null_experiment():
     clicks = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 3]})
     outline = outline_audit(clicks, "quick", algorithms=FEW, designs=["all-items"])
-    assert outline.table()["fits"].to_list() == [3, 3]
+    assert outline.systems["fits"].to_list() == [3, 3]
 
 
 def test_result_shows_itself(monkeypatch):
@@ -61,7 +61,6 @@ def test_result_shows_itself(monkeypatch):
     assert "of processor time to train and to score" in text
     assert "user-knn is left out: a fit would take about 1 billion operations" in text
     assert outline.designs["lists"].to_list()[0] == 20
-    assert outline.to_dict()["rows"]
     named = outline_audit(data, "quick", liked=4, algorithms=["popularity", "user-knn"])
     assert named.left_out == {}
     assert "user-knn is named and run: a fit would take about" in str(named)

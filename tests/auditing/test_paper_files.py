@@ -6,6 +6,7 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 import pytest
 import vl_convert
 
@@ -73,12 +74,12 @@ EXPECTED = {
 @pytest.mark.parametrize("case", EXPECTED)
 def test_every_status_is_true(case):
     checklist = us.auditing.checklist_of(audited(case))
-    assert [one.key for one in checklist.items] == list(QUESTIONS)
-    assert {key: checklist.status(key) for key in EXPECTED[case]} == EXPECTED[case]
-    for one in checklist.items:
-        assert one.answer
-        assert bool(one.remedy) == (one.status != DONE)
-    assert len(checklist.table()) == len(QUESTIONS)
+    assert checklist["key"].to_list() == list(QUESTIONS)
+    status = dict(checklist.select("key", "status").iter_rows())
+    assert {key: status[key] for key in EXPECTED[case]} == EXPECTED[case]
+    for row in checklist.iter_rows(named=True):
+        assert row["answer"]
+        assert bool(row["remedy"]) == (row["status"] != DONE)
 
 
 def test_pairs_in_both_parts_are_missing():
@@ -87,8 +88,8 @@ def test_pairs_in_both_parts_are_missing():
     made = us.audit(
         judgments=parts.test, runs=parts.runs, train=both, plan="quick", liked=4, **SMALL
     )
-    item = next(one for one in us.auditing.checklist_of(made).items if one.key == "pairs")
-    assert (item.status, item.answer) == (MISSING, "3 pairs in both parts")
+    row = us.auditing.checklist_of(made).row(by_predicate=pl.col("key") == "pairs", named=True)
+    assert (row["status"], row["answer"]) == (MISSING, "3 pairs in both parts")
 
 
 def test_the_section_marks_what_is_missing_by_word_sign_and_tone():

@@ -17,6 +17,7 @@ from unskew.auditing.truth.intervention_study import (
     _relative,
     carraro2020_interventions,
     carraro2020_systems,
+    errors_of_sets,
     intervention_study,
 )
 from unskew.auditing.truth.truth import truth
@@ -449,28 +450,32 @@ def test_error_of_means_and_its_jackknife_by_hand():
 def test_study_of_interventions():
     found = study()
     again = study()
-    assert found.rows.equals(again.rows)
-    assert found.sets == ("full", "reg", "wtd")
-    table = found.table()
+    assert found.to_dict() == again.to_dict()
+    sets = ["full", "reg", "wtd"]
+    assert found.values_of("design") == sets
+    table, values = found["Recall@5"].rows, found.parts["repetitions"].rows
     assert table.height == 9
     for row in table.iter_rows(named=True):
-        own = found.rows.filter(metric="Recall@5", system=row["system"])
-        true = own.filter(set="true")["value"].mean()
-        value = own.filter(set=row["set"])["value"].mean()
-        assert row["error"] == pytest.approx(100 * (value - true) / true)
-        assert row["low"] < row["error"] < row["high"]
-    for name, row in zip(found.sets, found.agreement().iter_rows(named=True), strict=True):
-        own = table.filter(set=name)
-        assert row["tau"] == pytest.approx(us.stats.kendall(own["value"], own["true"]))
-    assert found.agreement(without="pop").height == 3
-    assert found.chosen["k"].is_in([2, 20]).all()
-    facts = found.facts.row(0, named=True)
+        own = values.filter(metric="Recall@5", system=row["system"])
+        true = own.filter(design="true")["value"].mean()
+        value = own.filter(design=row["design"])["value"].mean()
+        assert row["value"] == pytest.approx(100 * (value - true) / true)
+        assert row["low"] < row["value"] < row["high"]
+    for name in sets:
+        own = table.filter(design=name)
+        tau = found.parts["agreement"].row(metric="Recall@5", design=name).value
+        assert tau == pytest.approx(us.stats.kendall(own["observed"], own["truth"]))
+    without = errors_of_sets(values.filter(pl.col("system") != "pop"))
+    assert without.parts["agreement"].where(metric="Recall@5").rows.height == 3
+    assert without.rows.equals(found.where(system=["avg", "knn"]).rows)
+    assert {row["k"] for row in found.card["chosen"]} <= {2, 20}
+    facts = found.card["sizes"][0]
     n = facts["train"] + facts["held_out"]
     assert facts["held_out"] == int(0.4 * n)
     assert "jackknife" in str(found)
     assert "<table" in found._repr_html_()
     json.dumps(found.to_dict())
-    assert len(found.figure("P@5").to_dict()["datasets"]["rows"]) == 9
+    assert len(found.figure(metric="P@5").to_dict()["datasets"]["rows"]) == 9
 
 
 def test_settings_are_chosen_by_validation_ratings():
@@ -478,13 +483,14 @@ def test_settings_are_chosen_by_validation_ratings():
         systems={"knn": (us.recommend.UserKNN(), {"k": [2, 20]}), "pop": us.recommend.Popularity()}
     )
     alone = {
-        k: study(
-            systems={"knn": us.recommend.UserKNN(k=k), "pop": us.recommend.Popularity()}
-        ).rows.filter(system="knn")
+        k: study(systems={"knn": us.recommend.UserKNN(k=k), "pop": us.recommend.Popularity()})
+        .parts["repetitions"]
+        .rows.filter(system="knn")
         for k in (2, 20)
     }
-    for row in found.chosen.iter_rows(named=True):
-        mine = found.rows.filter(system="knn", repetition=row["repetition"])["value"]
+    values = found.parts["repetitions"].rows.filter(system="knn")
+    for row in found.card["chosen"]:
+        mine = values.filter(repetition=row["repetition"])["value"]
         theirs = alone[row["k"]].filter(repetition=row["repetition"])["value"]
         assert mine.equals(theirs)
 
@@ -517,10 +523,11 @@ def test_what_the_study_refuses(settings, told):
 
 def test_orders_need_two_systems():
     found = study(systems={"pop": us.recommend.Popularity(), "avg": us.recommend.AverageRating()})
-    with pytest.raises(us.SettingError, match="two systems"):
-        found.agreement(without="pop")
+    assert found.parts["agreement"].rows.height == 6
+    alone = errors_of_sets(found.parts["repetitions"].where(system="avg").rows)
+    assert alone.parts["agreement"].rows.height == 0
     with pytest.raises(us.UnknownName):
-        found.agreement(without="mf")
+        found.where(system="mf")
 
 
 # The command
@@ -611,14 +618,14 @@ def test_carraro2020_on_coat(overlap):
     found = intervention_study(
         coat("train"), coat("test"), systems, metrics=["Recall@10"], overlap=overlap, seed=1
     )
-    for row in found.table().iter_rows(named=True):
+    for row in found.rows.iter_rows(named=True):
         true, *cells = PUBLISHED[row["system"]]
-        cell = dict(zip(found.sets, cells, strict=True))[row["set"]]
+        cell = dict(zip(found.values_of("design"), cells, strict=True))[row["design"]]
         if abs(cell) > 25:
-            assert np.sign(row["error"]) == np.sign(cell), row
-        assert row["true"] == pytest.approx(true, abs=0.02)
-    error = found.table().group_by("set", maintain_order=True).agg(pl.col("error").abs().mean())
+            assert np.sign(row["value"]) == np.sign(cell), row
+        assert row["truth"] == pytest.approx(true, abs=0.02)
+    error = found.rows.group_by("design", maintain_order=True).agg(pl.col("value").abs().mean())
     mean = dict(error.iter_rows())
     assert max(mean["skew"], mean["wtd"], mean["wtd-h"]) < mean["full"]
     assert abs(mean["reg"] - mean["full"]) < 25
-    assert (found.agreement()["p"] > 0.05).all()  # 5 systems cannot tell orders apart
+    assert (found.parts["agreement"].rows["p"] > 0.05).all()  # 5 systems cannot tell orders apart

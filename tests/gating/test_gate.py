@@ -467,7 +467,9 @@ def test_formats(judged, tmp_path):
         result.save(tmp_path / "gate.csv")
     assert result._repr_html_()
     assert repr(result) == "Gate(hold, random for pop)"
-    assert result.table().height == len(result.checks)
+    assert result.table()["check"].to_list() == [check.key for check in result.checks]
+    row = result.estimates.row(check="better")
+    assert (row.value, row.low, row.facts["limit"]) == (result.better.change, result.better.low, 0)
 
 
 def test_references_stand_beside(judged):

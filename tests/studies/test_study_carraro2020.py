@@ -6,8 +6,8 @@ import pytest
 import unskew as us
 from shared.real_data import real_data
 from shared.studies import datasets_of, verdicts
-from unskew.auditing.truth.intervention_study import InterventionStudy
 from unskew.data.ratings import under_one_numbering
+from unskew.report.estimates import Estimates
 from unskew.report.page import save_report
 from unskew.worlds.worlds import world
 from unskew_studies.carraro2020 import checks, measurements
@@ -139,13 +139,13 @@ def test_cut_off_not_rounded():
 def test_intervals_are_those_of_the_experiment(found):
     """A statistic that is one error has the interval that the table of errors gives it."""
     rows = found.tables["experiment", "stand-in"]
-    table = checks.study_of(rows).table()
+    table = checks.study_of(rows)[checks.METRICS[0]].rows
     for row in table.head(7).iter_rows(named=True):
         value, low, high = checks.over_repetitions(
-            lambda means, key=(row["set"], row["system"]): checks.errors(means)[key],
+            lambda means, key=(row["design"], row["system"]): checks.errors(means)[key],
             checks.by_repetition(rows),
         )
-        assert (value, low, high) == pytest.approx((row["error"], row["low"], row["high"]))
+        assert (value, low, high) == pytest.approx((row["value"], row["low"], row["high"]))
 
 
 def test_one_repetition_has_no_interval():
@@ -296,4 +296,4 @@ def test_experiment_on_coat():
     assert told["2-05"] in (HOLDS, DIFFERS, NOT_SETTLED)
     assert told["2-10"] == NOT_SETTLED
     assert told["2-26"] == NOTE
-    assert isinstance(checks.study_of(found.tables["experiment", "coat"]), InterventionStudy)
+    assert isinstance(checks.study_of(found.tables["experiment", "coat"]), Estimates)

@@ -3,7 +3,6 @@ from .null.null_designs import published_designs as published_designs
 from .null.null_experiment import null_experiment as null_experiment
 from .outline_audit import AuditOutline as AuditOutline
 from .outline_audit import outline_audit as outline_audit
-from .page.checklist import Checklist as Checklist
 from .page.checklist import checklist_of as checklist_of
 from .page.paper_files import Methods as Methods
 from .page.paper_files import methods_of as methods_of

@@ -5,76 +5,37 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from unskew.auditing.analyses import (
-    LEVEL,
-    Analysis,
-    Attempts,
-    analyse_lists,
-    analyse_scores,
-    with_metrics,
-)
-from unskew.auditing.chosen import RatingsInputs, chosen_of, ratings_card
-from unskew.auditing.core.core import Core, SplitLists, core_notes, run_core
-from unskew.auditing.designs import LEVELS, AuditDesign, plans_of
-from unskew.auditing.filter_effects import filter_effect
+from unskew.auditing.designs import LEVELS
 from unskew.auditing.large_data import LargeRequest
-from unskew.auditing.lists.given_lists import audit_lists
-from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null.null_experiment import null_experiment_by
-from unskew.auditing.page.reproduction import (
-    Choices,
-    GivenData,
-    plan_code,
-    ratings_audit_code,
-    ratings_command,
-)
+from unskew.auditing.lists.given_lists import ListsAudit
+from unskew.auditing.ratings_audit import RatingsAudit
 from unskew.auditing.request import (
-    WITHOUT_DISLIKES,
     Progress,
     Request,
     Rules,
     Stated,
     TrainingRequest,
     check_absent,
-    check_ordering_metric,
-    least_liked,
 )
 from unskew.auditing.result import Audit
-from unskew.auditing.split_lights import lights_of_splits
-from unskew.auditing.statements.evidence import Evidence, evidence_of
-from unskew.auditing.truth import sources
-from unskew.auditing.truth.truth import beside_truth
-from unskew.bias.describe_bias import BiasReport, describe_bias
 from unskew.checks import checked, choose
-from unskew.data.dataset import Dataset
-from unskew.data.filters import Filter, apply_filters
+from unskew.data.filters import Filter
 from unskew.data.formats.catalog import load
-from unskew.data.ratings import Ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, check_likes
-from unskew.data.summary import summary
 from unskew.engine.executor import executor
 from unskew.engine.progress import AUDIT_STAGES, notebook_progress
 from unskew.engine.store import Store
 from unskew.errors import SettingError, quietly
-from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.judging.judge import as_judged, judge
+from unskew.judging.judge import as_judged
 from unskew.judging.judged import Judged
 from unskew.recommend.model import Algorithm
-from unskew.report.estimates import Estimates
-from unskew.worlds.worlds import World
 
 if TYPE_CHECKING:
     from distributed import Client
-
-TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
-"""What the truth is told of, beside the metric that orders the systems."""
 
 
 @notebook_progress("audit", weights=AUDIT_STAGES)
@@ -233,7 +194,7 @@ def audit(
                 weights=weights,
             )
             check_likes(judged.tests, judged.relevance)
-            return audit_lists(judged, request, random, references)
+            return ListsAudit.of(judged, request, random, references).carry_out()
         if data is None:
             raise SettingError("give ratings, or judgments=… and runs=…")
         check_absent({"train": train}, "is for judgments and runs: an audit of ratings splits them")
@@ -272,304 +233,3 @@ def _read(
     # Ratings that were read already are refused there.
     rows = getattr(data, "ratings", data)
     return load(rows, events=events, weights=weights)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RatingsAudit(RatingsInputs):
-    """An audit of ratings, while it runs: splits, runs, the null experiment, lists, the truth."""
-
-    @classmethod
-    def of(
-        cls, data: object, plan: Plan | str, request: Request, training: TrainingRequest
-    ) -> RatingsAudit:
-        """Read the data and choose what to run."""
-        request.progress("reading", 0, 1)
-        source = data if isinstance(data, World) else load(data)
-        unfiltered, filters = source.ratings, training.filters
-        if filters and isinstance(source, World):
-            raise SettingError("filters are for ratings: a world is audited as it was made")
-        if filters:
-            source = replace(source, ratings=apply_filters(source.ratings, filters))
-        ratings = source.ratings
-        if not len(ratings):
-            raise SettingError("there are no ratings to audit")
-        request.large.check_memory(ratings, training.executor.workers)
-        attempts = Attempts()
-        chosen = chosen_of(source, plan, request, training, attempts)
-        shared = chosen.plan
-        if len(shared.systems) < 2:
-            raise SettingError("an audit compares systems: give at least two")
-        metric = check_ordering_metric(request.metric or next(iter(shared.metrics)))
-        if metric not in shared.metrics:
-            shared = replace(shared, metrics=(metric, *shared.metrics))
-        truth = None
-        if isinstance(source, World) or training.random is not None or source.random is not None:
-            truth = sources.source_of(source, training.random, None, None, "to-training", shared)
-            ratings = truth.ratings
-        return cls(
-            request=request,
-            training=training,
-            chosen=chosen,
-            inputs=GivenData(
-                data=data,
-                algorithms=training.algorithms,
-                random=training.random,
-                level=chosen.level,
-            ),
-            source=source,
-            ratings=ratings,
-            true_source=truth,
-            plan=shared,
-            metric=metric,
-            large=request.large.settled(ratings, shared.judged_users, chosen.level),
-            attempts=attempts,
-            unfiltered=unfiltered if filters else None,
-        )
-
-    def carry_out(self) -> Audit:
-        """Do everything."""
-        self.request.progress("reading", 1, 1)
-        core = self._core()
-        designs = [design for design in self.chosen.designs if design.name in core.designs]
-        analysis = Analysis(
-            metric=self.metric,
-            level=self.chosen.level,
-            seed=self.plan.seed,
-            attempts=self.attempts,
-            progress=self.request.progress,
-            implicit=core.implicit,
-        )
-        scores = core.warm_scores
-        null = self._null([design for design in designs if self._may_be_null(design)], core)
-        self.training.executor.rest()
-        of_scores = analyse_scores(analysis, scores)
-        of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
-        self.request.progress("statements", 0, 1)
-        facts = AuditFacts(
-            name=self.source.name,
-            metric=self.metric,
-            systems=core.systems,
-            designs=core.designs,
-            scores=scores,
-            relevance=self.plan.relevance,
-            evidence=self._evidence(core),
-            data=summary(self._dataset()),
-            bias=self._bias(core.implicit),
-            lights=lights_of_splits(
-                {design.split_key: design.split for design in designs}.values(),
-                self.ratings,
-                self.plan.seed,
-            ),
-            null=null,
-            truth=self._truth(core),
-            skipped={
-                **self.attempts.failures,
-                **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
-            },
-            assumed=(*self.chosen.assumed, *core_notes(core)),
-            filter_effect=self._filter_effect(core),
-            notes=tuple(dict.fromkeys((*self.ratings.notes, *map(str, self.ratings.steps)))),
-            card=ratings_card(self, core, null),
-            command=self._command(designs),
-            # Of the first splits, with the settings that were chosen there.
-            plans=tuple(
-                replace(plan, algorithms=core.first_systems(plan.systems, members[0].name))
-                for plan, members in plans_of(designs, self.plan).items()
-            ),
-        )
-        self.request.progress("statements", 1, 1)
-        return Audit.of(facts, of_scores, of_lists)
-
-    def _core(self) -> Core:
-        """Run every system under every design that these data allow."""
-        return run_core(
-            self.ratings,
-            self.plan,
-            self.chosen.designs,
-            metric=self.metric,
-            tune=self.tuned,
-            store=self.training.store,
-            executor=self.training.executor,
-            progress=self.request.progress,
-            attempts=self.attempts,
-            truth=self.true_source,
-        )
-
-    def _evidence(self, core: Core) -> Evidence:
-        """Work out what statements rest on."""
-        return evidence_of(
-            core,
-            random=self._random,
-            margin=self.request.stated.margin,
-            smallest=self.request.stated.smallest,
-            seed=self.plan.seed,
-            attempts=self.attempts,
-        )
-
-    # The data
-
-    @property
-    def _random(self) -> Ratings | None:
-        """Ratings of randomly chosen items, where there are any."""
-        return (
-            self.true_source.random if isinstance(self.true_source, sources.SampledTruth) else None
-        )
-
-    def _dataset(self) -> Dataset:
-        return Dataset(
-            self.source.name,
-            self.ratings,
-            self._random,
-            self.source.scale,
-            self.plan.relevance.threshold,
-            notes=self.ratings.notes,
-        )
-
-    def _bias(self, implicit: bool) -> BiasReport | None:
-        source = self.source if isinstance(self.source, World) else self.ratings
-        liked = least_liked(self.plan.relevance, self.ratings)
-        if implicit and self._random is None:
-            return None  # how liking goes with popularity: everything is liked
-        describe = partial(describe_bias, source, liked=liked, random=self._random)
-        return self.attempts.attempt("bias", describe)
-
-    def _filter_effect(self, core: Core) -> Estimates | None:
-        """Compare the systems on all ratings and on what filters left, under the first design."""
-        unfiltered = self.unfiltered
-        if unfiltered is None:
-            return None
-        first = self.chosen.designs[0]
-        plan = replace(
-            self.plan,
-            split=first.split,
-            targets=first.view.targets,
-            algorithms=core.first_systems(self.plan.systems, first.name),
-            interventions=(),
-            judgments="test",
-            metrics=(self.metric,),
-        )
-        compare = partial(filter_effect, unfiltered, plan, self.training.filters)
-        return self.attempts.attempt("effect of the filters", compare)
-
-    # The null experiment
-
-    def _may_be_null(self, design: AuditDesign) -> bool:
-        """Tell whether the null experiment looks at a design.
-
-        Designs on intervened test parts would train every system once more, and time says nothing
-        on null data.
-        """
-        return design.view.intervention is None and design.split.name != "temporal"
-
-    def _null(self, designs: Sequence[AuditDesign], core: Core) -> Estimates | None:
-        if core.implicit:
-            return None
-        if len(np.unique(self.ratings.value)) < 2:
-            self.attempts.failures["null experiment"] = (
-                "all ratings have the same value, so redrawing them changes nothing"
-            )
-            return None
-        if not designs:
-            self.attempts.failures["null experiment"] = "no design without an intervention"
-            return None
-        plans = {
-            design.name: replace(
-                self.plan,
-                algorithms=core.first_systems(self.plan.systems, design.name),
-                split=design.split,
-                targets=design.view.targets,
-                judgments=design.view.judgments,
-                interventions=(),
-            )
-            for design in designs
-        }
-        parts = {design.name: core.scores[design.name] for design in designs}
-        real = {
-            design.name: parts[design.name][: len(parts[design.name]) // design.repeats]
-            for design in designs
-        }
-
-        def run(plans: Mapping[str, Plan]) -> Estimates:
-            return null_experiment_by(
-                self.training.executor,
-                self.ratings,
-                plans,
-                ("iid",),
-                self.chosen.level.repeat_rule(self.metric),
-                real=real,
-                fallback=True,
-                store=self.training.store,
-                progress=lambda done, total: self.request.progress("null experiment", done, total),
-            )
-
-        self.request.progress("null experiment", 0, 1)
-        experiment = self.attempts.attempt("null experiment", lambda: run(plans))
-        if experiment is not None or len(plans) == 1:
-            return experiment
-        # A redrawn test part can lack what a design needs: the common one is tried alone.
-        first = designs[0].name
-        alone = self.attempts.attempt("null experiment", lambda: run({first: plans[first]}))
-        if alone is not None:
-            why = self.attempts.failures.pop("null experiment")
-            self.attempts.failures[f"null experiment beyond {first}"] = why
-        return alone
-
-    # The lists and the truth
-
-    def _judged(self, first: SplitLists) -> Judged:
-        """Lay the lists over the judgments of their split, once for all that is measured.
-
-        Of users with training ratings, where there are any: these are compared.
-        """
-        split = first.split
-        tests = split.judged_test
-        warm = np.diff(split.train.start)[tests.user] > 0
-        return judge(
-            tests.take(warm) if warm.any() else tests,
-            first.runs,
-            train=split.train,
-            relevance=self.plan.relevance,
-            seed=self.plan.seed,
-        )
-
-    def _truth(self, core: Core) -> Estimates | None:
-        if self.true_source is None:
-            return None
-        metrics = [label for label in (self.metric, *TRUE_METRICS) if label in self.plan.metrics]
-
-        def of_designs(scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, tuple[Scores, ...]]:
-            return {
-                name: tuple(with_metrics(part, metrics) for part in parts)
-                for name, parts in scores.items()
-            }
-
-        return beside_truth(
-            self.true_source.name,
-            of_designs(core.warm_scores),
-            of_designs(core.true),
-            bootstrap=self.chosen.level.bootstrap,
-            level=LEVEL,
-            seed=self.plan.seed,
-        )
-
-    # What is written down
-
-    def _command(self, designs: Sequence[AuditDesign]) -> str:
-        choices = Choices(
-            level=self.chosen.level.name,
-            designs=[design.name for design in designs],
-            metric=self.metric,
-            relevance=self.plan.relevance,
-            seed=self.plan.seed,
-            tune=self.training.tune,
-            stated=self.request.stated,
-            repeats=self.chosen.level.given_repeats,
-            large=self.large,
-        )
-        systems, ratings, inputs = self.plan.systems, self.source.ratings, self.inputs
-        if self.chosen.is_user_plan:
-            return plan_code(inputs, self.plan, ratings, choices)
-        if inputs.needs_code:
-            return ratings_audit_code(inputs, systems, ratings, choices)
-        names = [system.name for system in systems.values()]
-        return ratings_command(choices, names, inputs.path, inputs.random_path)

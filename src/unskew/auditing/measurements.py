@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,6 @@ from unskew.arrays import F64, I64
 from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
 from unskew.auditing.core.core import Core
 from unskew.auditing.designs import LeftOut
-from unskew.auditing.split_lights import SplitLights
 from unskew.auditing.statements.evidence import Evidence
 from unskew.auditing.statements.first_screen import (
     FirstScreen,
@@ -25,6 +23,7 @@ from unskew.auditing.statements.first_screen import (
 from unskew.auditing.statements.statement import Statement
 from unskew.bias.describe_bias import BiasReport
 from unskew.checks import choose
+from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.data.summary import Summary
 from unskew.evaluation.notes import notes_of
@@ -33,24 +32,16 @@ from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.report.estimates import Estimates
 from unskew.report.result import Result
+from unskew.splits.counts import count_parts
+from unskew.splits.diagnosis.diagnosis import Diagnosis, diagnose
+from unskew.splits.diagnosis.parts import MIXED, mean_later
+from unskew.splits.split import Split, Splitter
+from unskew.splits.time.temporal import Temporal
 from unskew.stats.pairing import Paired, Pairs, paired, sample
 from unskew.stats.special import student_t_quantile
 
 ROUNDING = 1e-12
 """Means of a user that differ by less are the same."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DesignScores:
-    """The mean of each system; NaN where there is none."""
-
-    value: F64
-    low: F64
-    """95 % t interval over users; NaN where a metric has no value per user, or there is one user
-    only."""
-    high: F64
-    rank: I64
-    """1 is best; systems without a mean come after all others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +95,12 @@ class DesignMeans:
         columns = [of_users.systems.index(system) for system in self.systems]
         return of_users.complete(metric)[:, columns]
 
-    def means(self, metric: str, values: F64 | None = None) -> DesignScores:
-        """Return the means of a metric.
+    def means(self, metric: str, values: F64 | None = None) -> dict[str, F64 | I64]:
+        """Return the means of a metric, of each system.
+
+        `value`, NaN where there is none, with its 95 % t interval over users (`low`, `high`; NaN
+        where a metric has no value per user, or there is one user only), and the `place`, 1 for the
+        best; systems without a mean come after all others.
 
         Parameters
         ----------
@@ -120,8 +115,8 @@ class DesignMeans:
             # A row per system: the sum over users is the same, bit for bit, as of one system alone.
             spread = np.ascontiguousarray(values.T).std(axis=1, ddof=1) / len(values) ** 0.5
             half = student_t_quantile((1 + LEVEL) / 2, len(values) - 1) * spread
-        rank = places(mean, parse(metric).better)
-        return DesignScores(value=mean, low=mean - half, high=mean + half, rank=rank)
+        place = places(mean, parse(metric).better)
+        return {"value": mean, "low": mean - half, "high": mean + half, "place": place}
 
     def differences(self, metric: str, values: F64, pairs: Pairs) -> dict[str, F64 | I64] | None:
         """Return the differences of pairs of systems, user by user; None where no user has a value.
@@ -197,9 +192,67 @@ def places(values: F64, better: str) -> I64:
     return np.searchsorted(best, -ordered).astype(np.int64) + 1
 
 
+WITHIN_TIME = ("future", "user-order", "unborn-items", "torn-sessions")
+"""Checks that are red wherever training and test cover the same time."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitLights:
+    """The first split of each protocol: what it did, and what was found in it."""
+
+    counts: Mapping[str, Summary] = field(default_factory=dict)
+    """By protocol: users, items and ratings of its parts."""
+    diagnoses: Mapping[str, Diagnosis] = field(default_factory=dict)
+    """By protocol, of the first one and of splits by time: the lights."""
+
+    mixed: tuple[str, ...] = ()
+    """The protocols whose training and test cover the same time: without one cut for all."""
+
+
+def lights_of_splits(splitters: Iterable[Splitter], ratings: Ratings, seed: int) -> SplitLights:
+    """Make the first split of each protocol, and look at it.
+
+    Parameters
+    ----------
+    splitters
+        One of each protocol; the first one is that of the common design.
+    ratings
+        What is split.
+    seed
+        Same seed, same splits.
+    """
+    kinds = list(splitters)
+    names = [kind.name for kind in kinds]
+    counts, diagnoses, mixed = {}, {}, []
+    for number, kind in enumerate(kinds):
+        name = kind.name if names.count(kind.name) == 1 else repr(kind)
+        split = next(iter(kind.each(ratings, seed)))
+        counts[name] = count_parts(split)
+        if number == 0 or isinstance(kind, Temporal):
+            diagnoses[name] = diagnose(split, log=ratings)
+        if _is_mixed(split):
+            mixed.append(name)
+    return SplitLights(counts, diagnoses, tuple(mixed))
+
+
+def _is_mixed(split: Split) -> bool:
+    """Tell whether training and test cover the same time."""
+    train, test = split.train.time, split.test.time
+    return train is not None and test is not None and mean_later(train, np.sort(test)) >= MIXED
+
+
+def lights_of_given(train: Ratings | None, test: Ratings) -> SplitLights:
+    """Look at training and test ratings as they were given."""
+    if train is None or not len(train) or not len(test):
+        return SplitLights()
+    split = Split(train, test, "given")
+    mixed = ("given",) if _is_mixed(split) else ()
+    return SplitLights({"given": count_parts(split)}, {"given": diagnose(split)}, mixed)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AuditFacts:
-    """What was audited and how, and what was measured of the data themselves."""
+class Measurements(Result, ScoreAnalyses, ListAnalyses):
+    """All that an audit measured; what could not be measured is None, and stands in `skipped`."""
 
     name: str
     """What the data are called."""
@@ -236,19 +289,6 @@ class AuditFacts:
     command: str = ""
     """The command or the Python code that makes the report again from the same data."""
     plans: tuple[Plan, ...] = ()
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
-    """All that an audit measured; what could not be measured is None, and stands in `skipped`."""
-
-    @classmethod
-    def of(cls, facts: AuditFacts, of_scores: ScoreAnalyses, of_lists: ListAnalyses) -> Self:
-        """Put the parts together, whose fields this class inherits."""
-        parts = (facts, of_scores, of_lists)
-        return cls(
-            **{field.name: getattr(part, field.name) for part in parts for field in fields(part)}
-        )
 
     @property
     def splits(self) -> Mapping[str, Summary]:
@@ -331,17 +371,14 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         tables = []
         for design, parts in self.core.warm_scores.items():
             of_design = DesignMeans(parts, self.systems)
-            means = of_design.means(self.metric, of_design.values(self.metric))
             columns = {
                 "design": [design] * len(self.systems),
                 "system": list(self.systems),
-                "value": means.value,
-                "low": pl.Series(means.low).fill_nan(None),
-                "high": pl.Series(means.high).fill_nan(None),
                 "random": [of_design.chance(self.metric)] * len(self.systems),
-                "place": means.rank,
+                **of_design.means(self.metric, of_design.values(self.metric)),
             }
-            tables.append(pl.DataFrame(columns, schema=schema))
+            frame = pl.DataFrame({name: columns[name] for name in schema}, schema=schema)
+            tables.append(frame.with_columns(pl.col("low", "high").fill_nan(None)))
         return pl.concat(tables)
 
     def table(self) -> pl.DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import polars as pl
 
@@ -33,9 +32,8 @@ from unskew.experiment.halving import BUDGET
 from unskew.experiment.tune import candidates
 from unskew.recommend.fit_cost import DataShape, fit_cost, timed_trial
 from unskew.recommend.model import Algorithm
-from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted
+from unskew.report.text import counted, visible
 from unskew.worlds.worlds import World
 
 TEST = 0.2
@@ -43,10 +41,8 @@ TEST = 0.2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AuditOutline(Result):
-    """What an audit of ratings will do. Made by `outline_audit`."""
-
-    digits: ClassVar[int] = 1
+class AuditOutline:
+    """What an audit of ratings will do; print it to read it. Made by `outline_audit`."""
 
     systems: pl.DataFrame
     """By system: `fits`, `settings` tried on each split, `bytes` and `seconds` of all fits."""
@@ -57,38 +53,33 @@ class AuditOutline(Result):
     costly: Mapping[str, str]
     """Systems that were named and are run, though a level would leave them out, and why."""
 
-    def table(self) -> pl.DataFrame:
-        """Return the systems."""
-        return self.systems
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return the systems and the designs."""
-        decimals = self.digits if digits is None else digits
-        rows = [
-            [name, fits, settings, None if size is None else in_bytes(size), seconds]
-            for name, fits, settings, size, seconds in self.systems.iter_rows()
-        ]
-        header = ["system", "fits", "settings tried", "memory of a fit", "processor seconds"]
-        lists = [list(row) for row in self.designs.iter_rows()]
-        names = ["design", "splits", "lists", "scores"]
-        return [
-            Table.of_rows(header, rows, title="Systems", digits=decimals),
-            Table.of_rows(names, lists, title="Designs, a system on a split", digits=0),
-        ]
-
-    def header(self) -> list[str]:
-        """Return the sentence that says most."""
+    def __str__(self) -> str:
+        """Return the sentence that says most, both tables, and how the seconds were found."""
         fits = counted(int(self.systems["fits"].sum()), "fit")
         total = math.ceil(self.systems["seconds"].sum())
-        return [f"{fits}, about {total:,} s of processor time to train and to score"]
-
-    def _explanation(self) -> list[str]:
+        systems = [
+            [name, fits_of_system, settings, None if size is None else in_bytes(size), seconds]
+            for name, fits_of_system, settings, size, seconds in self.systems.iter_rows()
+        ]
+        header = ["system", "fits", "settings tried", "memory of a fit", "processor seconds"]
+        names, title = ["design", "splits", "lists", "scores"], "Designs, a system on a split"
+        tables = [
+            Table.of_rows(header, systems, title="Systems", digits=1),
+            Table.of_rows(names, self.designs.rows(), title=title, digits=0),
+        ]
         lines = [
             "seconds: one fit of each system on a sample of users and items was timed and scaled; "
             "expect a factor of 3 either way. To rank, to test and to write the report comes on top"
         ]
         lines += [f"{name} is left out: {why}" for name, why in self.left_out.items()]
-        return lines + [f"{name} is named and run: {why}" for name, why in self.costly.items()]
+        lines += [f"{name} is named and run: {why}" for name, why in self.costly.items()]
+        return "\n\n".join(
+            (
+                f"{fits}, about {total:,} s of processor time to train and to score",
+                *(table.to_text() for table in tables),
+                "\n".join(map(visible, lines)),
+            )
+        )
 
 
 @checked
@@ -124,7 +115,7 @@ def outline_audit(
     >>> import unskew as us
     >>> shop = us.world("shop", users=60, items=40, seed=3)
     >>> outline = us.auditing.outline_audit(shop, "quick", algorithms=["popularity", "random"])
-    >>> outline.table()["fits"].to_list()
+    >>> outline.systems["fits"].to_list()
     [18, 18]
     """
     source = data if isinstance(data, World) else load(data)

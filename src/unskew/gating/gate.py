@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -263,27 +263,21 @@ def _references(
     if judged.train is None or references is False or not (references or _is_small(judged)):
         return {}
     from unskew.auditing.analyses import Attempts
-    from unskew.auditing.lists.given_lists import reference_lists
-    from unskew.auditing.lists.list_inputs import with_common_numbers
+    from unskew.auditing.lists.list_inputs import reference_lists, with_common_numbers
     from unskew.evaluation.evaluate import evaluate
 
     common = with_common_numbers(judged)
     implicit = not bool((judged.view.label == DISLIKED).any())
     attempts = Attempts()
-    more = reference_lists(common, metric, implicit, seed, attempts)
+    runs, _ = reference_lists(common, metric, implicit, seed, attempts)
     notes += [f"{name}: {reason}" for name, reason in attempts.failures.items()]
-    if not more.runs:
+    if not runs:
         return {}
-    lists = replace(common, systems={}).with_systems(more.runs)
+    lists = replace(common, systems={}).with_systems(runs)
     return evaluate(lists, metric).mean(metric)
 
 
 # The data can carry the decision
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCheck(GateCheck):
-    """One fact about the data; candidate and production are shares."""
 
 
 def check_data(
@@ -311,9 +305,9 @@ def _fact(
     *,
     is_bad: bool = False,
     reason: str = "",
-) -> DataCheck:
+) -> GateCheck:
     """Return a fact; without a limit it is reported, else it passes or, with the reason, not."""
-    return DataCheck(
+    return GateCheck(
         key=f"data {key}",
         title=title,
         rule=rule,
@@ -328,13 +322,13 @@ def _fact(
 
 def _limited(
     key: str, title: str, rule: str, shares: Sequence[float], limit: float, reason: str
-) -> DataCheck:
+) -> GateCheck:
     """Return a fact of which either system may have so much."""
     rule = f"{rule}: at most {limit:.0%} of either system" if limit < 1 else f"{rule}: reported"
     return _fact(key, title, rule, shares, limit, is_bad=max(shares) > limit, reason=reason)
 
 
-def _missing(laid: LaidPair, limits: DataLimits) -> DataCheck:
+def _missing(laid: LaidPair, limits: DataLimits) -> GateCheck:
     systems = laid.candidate, laid.production
     shares = [float(np.mean(matched.depth[laid.tested] == 0)) for matched in systems]
     reason = f"{max(shares):.1%} of the test users have no list, and score 0"
@@ -345,7 +339,7 @@ def _missing(laid: LaidPair, limits: DataLimits) -> DataCheck:
     return _limited("missing", title, rule, shares, limits.missing, reason)
 
 
-def _shorter(laid: LaidPair, limits: DataLimits) -> DataCheck:
+def _shorter(laid: LaidPair, limits: DataLimits) -> GateCheck:
     users: Mask = laid.tested & laid.in_both
 
     def empty(slots: ListSlots) -> float:
@@ -366,7 +360,7 @@ def _shorter(laid: LaidPair, limits: DataLimits) -> DataCheck:
     )
 
 
-def _trained(laid: LaidPair, limits: DataLimits) -> DataCheck:
+def _trained(laid: LaidPair, limits: DataLimits) -> GateCheck:
     train = laid.judged.numbering.train
     rule = "listed items that the user rated in training"
     if train is None:
@@ -380,7 +374,7 @@ def _trained(laid: LaidPair, limits: DataLimits) -> DataCheck:
     return _limited("trained", "training items", rule, shares, limits.trained, reason)
 
 
-def _outside(laid: LaidPair, limits: DataLimits) -> DataCheck:
+def _outside(laid: LaidPair, limits: DataLimits) -> GateCheck:
     outside = [~laid.catalogue[slots.item] for slots in laid.slots]
     shares = [float(np.count_nonzero(mask)) / max(mask.size, 1) for mask in outside]
     if laid.judged.items is None:  # new items are no error where no catalogue was given
@@ -391,7 +385,7 @@ def _outside(laid: LaidPair, limits: DataLimits) -> DataCheck:
     return _limited("outside", "unknown items", rule, shares, limits.outside, reason)
 
 
-def _future(laid: LaidPair, limits: DataLimits) -> DataCheck:
+def _future(laid: LaidPair, limits: DataLimits) -> GateCheck:
     train, occasions = laid.judged.numbering.train, laid.judged.occasions
     test = laid.judged.judgments if occasions is None else occasions.tests
     rule = "users with a training rating that is later than one of their test ratings"
@@ -415,11 +409,11 @@ def _share_ahead(train: Ratings, test: Ratings) -> float:
     return float(np.mean(last[mask] > first[mask])) if mask.any() else 0.0
 
 
-def _unknown(key: str, title: str, rule: str, reason: str) -> DataCheck:
-    return DataCheck(key=f"data {key}", title=title, rule=rule, outcome=INFORM, reason=reason)
+def _unknown(key: str, title: str, rule: str, reason: str) -> GateCheck:
+    return GateCheck(key=f"data {key}", title=title, rule=rule, outcome=INFORM, reason=reason)
 
 
-def _unjudged(values: GateValues) -> DataCheck:
+def _unjudged(values: GateValues) -> GateCheck:
     shares = [
         1 - float(counts.mean()) / values.k if counts.size else 1.0 for counts in values.judged
     ]
@@ -427,13 +421,13 @@ def _unjudged(values: GateValues) -> DataCheck:
     return _fact("unjudged", "unjudged places", rule, shares)
 
 
-def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) -> DataCheck:
+def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) -> GateCheck:
     """Ask what the difference would be if the unjudged were liked as the judged ones are.
 
     Then a system's precision is the liked share of its judged items. If they are not liked at all,
     the difference is what was measured.
     """
-    bare = DataCheck(
+    bare = GateCheck(
         key="data if-liked",
         title="if unjudged liked",
         rule=(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
@@ -16,7 +17,6 @@ from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.gating.checks import (
     FAIL,
-    FEWEST,
     HOLD,
     INFORM,
     NOT_SETTLED,
@@ -30,9 +30,13 @@ from unskew.gating.checks import (
     SegmentCheck,
 )
 from unskew.gating.looks import Look
-from unskew.gating.settings import GateSettings, MarginRule
+from unskew.gating.settings import GateSettings
+from unskew.gating.words import first_lines, lead_sentences
 from unskew.report.charts import Figure, as_figure
+from unskew.report.columns import Column, Method, Question
 from unskew.report.document import Document, Headline, Picture, Section, Words
+from unskew.report.estimate_tables import as_table
+from unskew.report.estimates import Estimates
 from unskew.report.result import Result, plain_values
 from unskew.report.tables import Table
 from unskew.report.text import as_json, counted, escape_markdown, visible
@@ -74,35 +78,6 @@ def _add(suite: ET.Element, check: GateCheck) -> None:
         bounds = "" if check.low is None else f", bounds {check.low:.6g} to {check.high:.6g}"
         limit = "" if check.limit is None else f", limit {check.limit:.6g}"
         ET.SubElement(case, "system-out").text = f"change {check.change:.6g}{bounds}{limit}"
-
-
-def lead_sentences(gate: Gate) -> list[str]:
-    """Return what check 2 saw, and what the ladder says where training is known."""
-    check = gate.popularity
-    parts = []
-    if check.judged is not None:
-        parts.append(f"are judged {check.judged:.2f} times as often")
-    if check.liked is not None:
-        parts.append(f"where judged, are liked {check.liked:.2f} times as often")
-    if check.popularity is not None:
-        parts.append(f"have {check.popularity:.2f} times as many ratings")
-    texts = []
-    if parts:
-        texts.append(f"Against production, the candidate's items {', '.join(parts)}.")
-    if check.levelled is not None and check.levelled_low is not None:
-        interval = f"{check.levelled_low:+.1%} to {check.levelled_high:+.1%}"
-        texts.append(
-            "If each liked item counts 1 / popularity, the candidate lists "
-            f"{check.levelled:+.1%} liked items ({interval})."
-        )
-    if gate.ladder:
-        steps = ", ".join(f"{name} {value:+.4f}" for name, value in gate.ladder.items())
-        texts.append(
-            f"The lead in precision, step by step (docs: the ladder): {steps}. Counts and averages "
-            "are what items that more people rate and like give to any lists; choice and opinion "
-            "are who rated and liked what beyond that."
-        )
-    return texts
 
 
 _COLOURS = {
@@ -155,7 +130,7 @@ def _chart_row(check: GateCheck, metric: str) -> dict[str, Any] | None:
     if check.change is None or check.low is None or check.high is None or not check.production:
         return None
     scale = 100 / abs(check.production)
-    title = f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
+    title = _full_title(check)
     if check.key == "rail gini":  # its limit is a share of 1 - Gini
         scale, title = -100 / max(1 - check.production, 1e-9), "even exposure"
     is_tested = check.limit is not None and not isinstance(check, PopularityCheck)
@@ -179,23 +154,38 @@ def is_quiet(check: GateCheck) -> bool:
 
 
 WIDTH = 80
-_RAIL_HARM = {
-    "rail anti": "per item that users like, it would show more that they dislike than you allow",
-    "rail coverage": "it would show a smaller part of the catalogue than you allow",
-    "rail gini": "it would concentrate on fewer items than you allow",
-    "rail popularity": "it would favour popular items more than you allow",
-}
-_RAIL_OPEN = {
-    "rail anti": "whether it shows more disliked items per liked one than you allow is open",
-    "rail coverage": "whether it shows a smaller part of the catalogue than you allow is open",
-    "rail gini": "whether it concentrates on fewer items than you allow is open",
-    "rail popularity": "whether it favours popular items more than you allow is open",
-}
 EXIT_CODES = {PROMOTE: 0, HOLD: 1, NOT_SETTLED: 3}
 """By verdict: how `unskew gate` ends; 2 is bad input."""
 SCHEMA = "urn:unskew:gate:2"
 """What the JSON holds, and its version: `unskew schema gate`."""
 ENDINGS = (".html", ".htm", ".md", ".json", ".xml")
+CHECKS = Question(
+    name="checks",
+    columns=(
+        *(Column("check", "key", hidden=True), Column("title", "note", "check")),
+        *(Column("production", "fact"), Column("candidate", "fact")),
+        Column("value", "value", "change", form="+"),
+        *(Column(end, "interval", form="+") for end in ("low", "high")),
+        *(Column("limit", "fact", form="+"), Column("p_beyond", "p", hidden=True)),
+        *(Column(name, "note", hidden=True) for name in ("outcome", "reason")),
+        *(Column("result", "note"), Column("rule", "note")),
+    ),
+    method=Method(estimand="candidate less production", interval="Hall's t", test="one-sided t"),
+    figures=(),
+)
+"""A row per check; what is not tested has no interval."""
+CHECKED = (
+    "production",
+    "candidate",
+    "low",
+    "high",
+    "limit",
+    "p_beyond",
+    "outcome",
+    "reason",
+    "rule",
+)
+"""What a row of `CHECKS` takes from a check as it is."""
 _STATUS = {PROMOTE: "promote", HOLD: "hold", NOT_SETTLED: "open"}
 _SHOWN = {PASS: "ok", OPEN: "open", FAIL: "fails", INFORM: "–"}
 _WIDEST = 17
@@ -248,37 +238,14 @@ class Gate(Result):
 
     def first_lines(self) -> tuple[str, str, str]:
         """Return what to do, why, and how sure: three lines without terms of the field."""
-        candidate, production, better = self.candidate, self.production, self.better
-        alpha, margin, checks = self.look.alpha, self.settings.margin, self.checks
-        if self.verdict == PROMOTE:
-            gain = _gain(better, margin)
-            guarded = any(isinstance(check, Rail) and check.outcome == PASS for check in checks)
-            ending = "; what you guard stays in bounds" if guarded else ""
-            return (
-                f"PROMOTE: {candidate} may replace {production}.",
-                f"Why: {gain}{ending}.",
-                f"How sure: of 100 rankers that do not deserve it, about {_of_100(alpha)} or fewer "
-                "would pass.",
-            )
-        if self.verdict == HOLD:
-            harms = [_harm(check, better) for check in checks if check.outcome == FAIL]
-            return (
-                f"HOLD: keep {production}; do not replace it by {candidate}.",
-                f"Why: {_joined(harms)}.",
-                # The test of the score and the alarms each err at alpha.
-                "How sure: of 100 rankers without such harm, about "
-                f"{_of_100(2 * alpha)} or fewer would look so.",
-            )
-        # Where a gain may come from is a question only where there is one.
-        relevant = [
-            check for check in checks if better.outcome == PASS or check.key != "popularity"
-        ]
-        reasons = [_open(check, better, margin) for check in relevant if check.outcome == OPEN]
-        return (
-            f"NOT SETTLED: keep {production} for now; the data do not show that {candidate} may "
-            "replace it.",
-            f"Why: {_joined(reasons)}.",
-            f"How sure: {_power(better, margin)}.",
+        return first_lines(
+            self.verdict,
+            self.candidate,
+            self.production,
+            self.better,
+            self.checks,
+            self.look.alpha,
+            self.settings.margin,
         )
 
     @property
@@ -286,19 +253,28 @@ class Gate(Result):
         """How `unskew gate` ends: 0 promote, 1 hold, 3 not settled."""
         return EXIT_CODES[self.verdict]
 
-    def table(self) -> pl.DataFrame:
-        """Return a row per check: both values, the change, its bounds, its limit, the outcome."""
-        names = ("key", "title", "candidate", "production", "change", "low", "high", "limit")
+    @cached_property
+    def estimates(self) -> Estimates:
+        """A row per check: both values, the change with its bounds and its limit, the outcome."""
         rows = [
-            {name: getattr(check, name) for name in (*names, "outcome", "reason", "rule")}
+            {
+                **{name: getattr(check, name, None) for name in CHECKED},
+                "check": check.key,
+                "title": _full_title(check),
+                "value": check.change,
+                "result": _result(check) + (f": {check.reason}" if check.reason else ""),
+            }
             for check in self.checks
         ]
-        numbers = dict.fromkeys(names[2:], pl.Float64)
-        return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
+        return Estimates.of_rows(CHECKS, rows, level=1 - 2 * self.look.alpha)
+
+    def table(self) -> pl.DataFrame:
+        """Return the numbers of `estimates`."""
+        return self.estimates.table()
 
     def header(self) -> list[str]:
         """Return what to do, why, and how sure."""
-        return wrapped(self.first_lines())
+        return [part for line in self.first_lines() for part in textwrap.wrap(line, WIDTH) or [""]]
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the checks as people read them; of each segmentation the worst segment."""
@@ -435,19 +411,22 @@ class Gate(Result):
                 "checks",
                 "Checks",
                 "Every check with its change, its limit and what it shows.",
-                (_full_table((self.better, self.popularity, *self.rails)), *self._lead_words()),
+                (
+                    self._table_of((self.better, self.popularity, *self.rails)),
+                    *self._lead_words(),
+                ),
             )
         ]
         if self.segments:
             shows = "Groups of users: an alarm is corrected for their number (Holm)."
-            table = _full_table(self.segments)
+            table = self._table_of(self.segments)
             sections.append(Section("segments", "Groups of users", shows, (table,)))
         sections.append(
             Section(
                 "data",
                 "Data",
                 "What could spoil the comparison. Values are shares.",
-                (_full_table(self.data), *map(Words, self.notes)),
+                (self._table_of(self.data), *map(Words, self.notes)),
             )
         )
         return Document(
@@ -460,8 +439,12 @@ class Gate(Result):
             headline=Headline(what, _STATUS[self.verdict], chart=Picture(self.figure())),
         )
 
+    def _table_of(self, checks: Iterable[GateCheck]) -> Table:
+        """Return some checks as people read them, with their rules."""
+        return as_table(self.estimates.where(check=[check.key for check in checks]))
+
     def _lead_words(self) -> list[Words]:
-        texts = lead_sentences(self)
+        texts = lead_sentences(self.popularity, self.ladder)
         if self.references:
             pairs = [f"{name} {value:.4f}" for name, value in self.references.items()]
             texts.append(f"{self.settings.metric} of systems trained on the same ratings: "
@@ -469,77 +452,11 @@ class Gate(Result):
         return [Words(text) for text in texts]
 
 
-# The words of the first lines
-
-
-def wrapped(lines: Sequence[str]) -> list[str]:
-    """Break lines at the width of a terminal."""
-    return [part for line in lines for part in textwrap.wrap(line, WIDTH) or [""]]
-
-
-def percent(better: Better, value: float | None = None) -> str:
-    """Return a change of the score in per cent of production's, or in its own unit from 0."""
-    amount = better.change if value is None else value
-    assert amount is not None
-    if not better.production:
-        return f"{amount:+.4f}".replace("-", "−")
-    return f"{100 * amount / abs(better.production):+.1f} %".replace("-", "−")
-
-
-def _of_100(alpha: float) -> str:
-    return f"{100 * alpha:.2g}"
-
-
-def _gain(better: Better, margin: MarginRule | None) -> str:
-    if margin is None:
-        return f"it serves users better (score {percent(better)})"
-    return f"it serves users well enough (score {percent(better)}; you allow −{_allowed(margin)})"
-
-
-def _allowed(margin: MarginRule) -> str:
-    return f"{100 * margin.amount:g} %" if margin.relative else f"{margin.amount:g}"
-
-
-def _harm(check: GateCheck, better: Better) -> str:
-    if check is better:
-        return f"it serves users worse (score {percent(better)})"
-    if isinstance(check, SegmentCheck):
-        return f"some users would be worse off ({check.by}: {check.title})"
-    return _RAIL_HARM[check.key]
-
-
-def _open(check: GateCheck, better: Better, margin: MarginRule | None) -> str:
-    if check is better:
-        if margin is None:
-            return f"no clear gain for users (score {percent(better)})"
-        return f"a loss of more than {_allowed(margin)} is not ruled out (score {percent(better)})"
-    if check.key == "popularity":
-        return "the score may come from items that are rated more, not liked more"
-    return _RAIL_OPEN.get(check.key, check.reason)
-
-
-def _power(better: Better, margin: MarginRule | None) -> str:
-    if better.outcome == PASS:
-        return "the score itself is clear; what is missing stands in the line above"
-    if better.detectable == float("inf"):
-        return "there are too few users for a test"
-    if margin is None and better.differing < FEWEST:
-        users = counted(better.differing, "user gets", "users get")
-        return f"{users} another score, of {better.users:,}; it takes at least {FEWEST}"
-    what = "gain" if margin is None else "change"
-    smallest = percent(better, better.detectable)
-    return f"with these users, a true {what} of {smallest} would show in 8 of 10 tests"
-
-
-def _joined(reasons: Sequence[str]) -> str:
-    """Join the first reasons; say how many more there are."""
-    texts = list(dict.fromkeys(reasons))
-    if len(texts) <= 2:
-        return "; ".join(texts)
-    return f"{'; '.join(texts[:2])}; and {len(texts) - 2} more (below)"
-
-
 # Tables
+
+
+def _full_title(check: GateCheck) -> str:
+    return f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
 
 
 def _result(check: GateCheck) -> str:
@@ -587,14 +504,3 @@ def _writer(check: GateCheck, digits: int) -> Any:
         return text.replace("-", "−")
 
     return show
-
-
-def _full_table(checks: tuple[GateCheck, ...]) -> Table:
-    names = ("check", "production", "candidate", "change", "low", "high", "limit", "result", "rule")
-    rows = []
-    for check in checks:
-        title = f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
-        values = [getattr(check, name) for name in names[1:7]]
-        result = _result(check) + (f": {check.reason}" if check.reason else "")
-        rows.append([title, *values, result, check.rule])
-    return Table.of_rows(names, rows, left=(0, 7, 8))

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing.analyses import LEVEL, Analysis, Attempts, analyse_lists, analyse_scores
+from unskew.auditing.analyses import (
+    LEVEL,
+    Analysis,
+    Attempts,
+    ListAnalyses,
+    ScoreAnalyses,
+    analyse_lists,
+    analyse_scores,
+)
 from unskew.auditing.core.core import USUAL_CUTOFF, Core, SplitLists
 from unskew.auditing.lists.list_designs import (
     AS_GIVEN,
@@ -21,8 +29,6 @@ from unskew.auditing.lists.list_designs import (
     known_chance,
 )
 from unskew.auditing.lists.list_inputs import (
-    ReferenceLists,
-    References,
     all_ratings,
     check_lists,
     cold_count,
@@ -30,23 +36,20 @@ from unskew.auditing.lists.list_inputs import (
     metrics_within,
     on_split,
     outside_catalogue,
+    reference_lists,
     shallowest,
     warm_users,
     with_common_numbers,
 )
-from unskew.auditing.measurements import AuditFacts
+from unskew.auditing.measurements import lights_of_given
 from unskew.auditing.null.null_experiment import null_estimates
 from unskew.auditing.null.repeats import NULL_SCHEMA, REAL
 from unskew.auditing.page.reproduction import (
     Choices,
-    ListSources,
-    is_usual,
-    lists_audit_code,
-    lists_command,
+    lists_code,
 )
 from unskew.auditing.request import Request, check_worth, least_liked
 from unskew.auditing.result import Audit
-from unskew.auditing.split_lights import lights_of_given
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.bias.describe_bias import describe_bias
 from unskew.data.dataset import Dataset
@@ -66,7 +69,6 @@ from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.split import Split
 from unskew.stats.compare.compare import compare
-from unskew.targets.designs import AllItems
 from unskew.worlds.nulls import redraw
 
 NEEDS_TRAINING = "needs the training ratings: give train=…"
@@ -74,29 +76,6 @@ ONE_SPLIT = (
     "several splits are not available for given lists: intervals are for these lists on new users"
 )
 NOT_RANKED = "given lists cannot be ranked again"
-
-
-def audit_lists(
-    judged: Judged, request: Request, random: object = None, references: bool = True
-) -> Audit:
-    """Audit given lists.
-
-    Parameters
-    ----------
-    given
-        Test ratings and ranked lists; with training ratings more can be said.
-    request
-        Metric, designs, level and seed.
-    random
-        Ratings of randomly chosen items, where there are any.
-    references
-        Whether reference systems are trained and stand beside the given ones.
-    """
-    request.progress("reading", 0, 1)
-    random_ratings = None if random is None else read_ratings(random)
-    # An audit chooses users and metrics itself: of a paper it takes the rule alone.
-    judged = replace(judged, paper="")
-    return ListsAudit.of(judged, request, random_ratings, references).carry_out()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,10 +100,24 @@ class ListsAudit:
     attempts: Attempts
 
     @classmethod
-    def of(
-        cls, inputs: Judged, request: Request, random: Ratings | None, references: bool
-    ) -> ListsAudit:
-        """Check what is given, choose metrics that lists are deep enough for, add references."""
+    def of(cls, judged: Judged, request: Request, random: object, references: bool) -> ListsAudit:
+        """Check what is given, choose metrics that lists are deep enough for, add references.
+
+        Parameters
+        ----------
+        judged
+            Test ratings and ranked lists; with training ratings more can be said.
+        request
+            Metric, designs, level and seed.
+        random
+            Ratings of randomly chosen items, where there are any.
+        references
+            Whether reference systems are trained and stand beside the given ones.
+        """
+        request.progress("reading", 0, 1)
+        random_ratings = None if random is None else read_ratings(random)
+        # An audit chooses users and metrics itself: of a paper it takes the rule alone.
+        inputs = replace(judged, paper="")
         check_lists(inputs, references)
         request.progress("reading", 1, 1)
         implicit = not any(
@@ -155,14 +148,15 @@ class ListsAudit:
             notes += outside_catalogue(judged)
             if references:
                 request.progress("references", 0, 1)
-                more = reference_lists(judged, metric, implicit, request.seed or 0, attempts)
+                seed = request.seed or 0
+                runs, tuned = reference_lists(judged, metric, implicit, seed, attempts)
                 request.progress("references", 1, 1)
-                judged, tuned = judged.with_systems(more.runs), dict(more.tuned)
+                judged = judged.with_systems(runs)
         return cls(
             judged=judged,
             user_systems=names,
             request=request,
-            random=random,
+            random=random_ratings,
             implicit=implicit,
             metric=metric,
             metrics=metrics,
@@ -211,11 +205,18 @@ class ListsAudit:
             attempts.failures["margins"] = "no rating is a dislike"
         of_lists = analyse_lists(analysis, self.judged, self.random)
         request.progress("statements", 0, 1)
-        facts = self._facts(rejudged, null)
+        result = self._audit(rejudged, null, of_scores, of_lists)
         request.progress("statements", 1, 1)
-        return Audit.of(facts, of_scores, of_lists)
+        return result
 
-    def _facts(self, rejudged: Rejudged, null: Estimates | None) -> AuditFacts:
+    def _audit(
+        self,
+        rejudged: Rejudged,
+        null: Estimates | None,
+        of_scores: ScoreAnalyses,
+        of_lists: ListAnalyses,
+    ) -> Audit:
+        """Return the result, with what is measured of the data themselves."""
         judged, attempts = self.judged, self.attempts
         tests, train, rule = judged.tests, judged.train, judged.relevance
         ratings = tests if train is None else all_ratings(tests, train)
@@ -225,7 +226,7 @@ class ListsAudit:
         )
         name = "test ratings" if train is None else "training and test ratings"
         data = Dataset(name, ratings, self.random, None, rule.threshold, notes=tests.notes)
-        return AuditFacts(
+        return Audit(
             name=title_of(self.user_systems),
             metric=self.metric,
             systems=tuple(judged.systems),
@@ -244,6 +245,8 @@ class ListsAudit:
             notes=self._all_notes(rejudged),
             card=self._card(rejudged.scores, null),
             command=self._command(rejudged.scores),
+            **vars(of_scores),
+            **vars(of_lists),
         )
 
     def _segments(self, rejudged: Rejudged) -> Estimates | None:
@@ -393,18 +396,14 @@ class ListsAudit:
             stated=self.request.stated,
             repeats=self.request.level.given_repeats,
         )
-        sources = ListSources(
-            systems=self.user_systems,
-            with_train=self.judged.train is not None,
-            with_random=self.random is not None,
-            with_references=self.judged.train is None or bool(self.references),
+        inputs = {"train": self.judged.train, "random": self.random}
+        return lists_code(
+            choices,
+            self.request.level,
+            self.user_systems,
+            [name for name, ratings in inputs.items() if ratings is not None],
+            has_references=self.judged.train is None or bool(self.references),
         )
-        if is_usual(self.request.level):
-            return lists_command(choices, sources)
-        more = {"train": '"FILE"'} if sources.with_train else {}
-        more |= {"random": '"FILE"'} if sources.with_random else {}
-        more |= {} if sources.with_references else {"references": "False"}
-        return lists_audit_code(choices, self.request.level, self.user_systems, more)
 
 
 def title_of(systems: Sequence[str]) -> str:
@@ -419,30 +418,6 @@ def title_of(systems: Sequence[str]) -> str:
     'the lists of a, b, c and 2 others'
     """
     return f"the lists of {in_a_row(systems)}"
-
-
-def reference_lists(
-    judged: Judged, metric: str, implicit: bool, seed: int, attempts: Attempts
-) -> ReferenceLists:
-    """Train reference systems, and rank as deep as the lists and the metric."""
-    assert judged.train is not None
-    split = Split(judged.train, judged.tests, "given")
-    lists = AllItems().lists(split, judged.relevance, seed=seed)
-    references = References(
-        relevance=judged.relevance,
-        liked=least_liked(judged.relevance, judged.train),
-        metric=metric,
-        is_implicit=implicit,
-        seed=seed,
-    )
-    runs = [run for run in judged.systems.values() if isinstance(run, Run)]
-    deepest = max(int(run.depth.max(initial=1)) for run in runs)
-    depth = max(deepest, parse(metric).cutoff or 1)
-    users = np.diff(judged.tests.start) > 0
-    for run in runs:
-        code = judged.tests.users.codes(run.users.values)
-        users[code[(code >= 0) & (run.depth > 0)]] = True
-    return references.lists_of(lists, users, depth, tuple(judged.systems), attempts)
 
 
 def tuning_note(name: str, tuned: TunedSystem) -> str:

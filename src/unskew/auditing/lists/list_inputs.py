@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from unskew.arrays import Mask, frozen
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.cold_users import warm_lists, with_fallback
 from unskew.auditing.designs import METRICS
-from unskew.auditing.request import check_ordering_metric
+from unskew.auditing.request import check_ordering_metric, least_liked
 from unskew.auditing.truth.sources import fit_all
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.read.ratings_files import read_ratings
@@ -30,7 +30,7 @@ from unskew.recommend.simple import Popularity, Random, SmoothedAverage
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.split import Split
-from unskew.targets.lists import TargetLists
+from unskew.targets.designs import AllItems
 
 
 def check_lists(judged: Judged, references: bool) -> None:
@@ -227,91 +227,60 @@ def reference_name(name: str, taken: Collection[str]) -> str:
     return label
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReferenceLists:
-    """The lists of reference systems by name, and what was chosen for those that were tuned."""
+def reference_lists(
+    judged: Judged, metric: str, implicit: bool, seed: int, attempts: Attempts
+) -> tuple[dict[str, Run], dict[str, TunedSystem]]:
+    """Train reference systems, and rank as deep as the lists and the metric.
 
-    runs: Mapping[str, Run]
-    tuned: Mapping[str, TunedSystem]
+    Return the lists of each system by name, all alike: of users who have a list of the user's
+    systems; and what was chosen for those that were tuned.
 
+    Parameters
+    ----------
+    judged
+        The given lists, with training ratings.
+    metric
+        By which item-kNN is tuned.
+    implicit
+        Whether nothing is disliked: then all averages are equal and order nothing.
+    seed
+        Of the training.
+    attempts
+        Notes systems that cannot be trained on these ratings.
+    """
+    assert judged.train is not None
+    train, rule = judged.train, judged.relevance
+    lists = AllItems().lists(Split(train, judged.tests, "given"), rule, seed=seed)
+    runs = [run for run in judged.systems.values() if isinstance(run, Run)]
+    deepest = max(int(run.depth.max(initial=1)) for run in runs)
+    depth = max(deepest, parse(metric).cutoff or 1)
+    users = np.diff(judged.tests.start) > 0
+    for run in runs:
+        code = judged.tests.users.codes(run.users.values)
+        users[code[(code >= 0) & (run.depth > 0)]] = True
+    average = () if implicit else (SmoothedAverage(liked=least_liked(rule, train)),)
+    algorithms: dict[str, Algorithm] = {
+        reference_name(algorithm.name, judged.systems): algorithm
+        for algorithm in (Popularity(), *average, ItemKNN(), Random())
+    }
+    personal = {name: system for name, system in algorithms.items() if isinstance(system, ItemKNN)}
+    tuned = attempts.attempt(
+        "tuning of reference systems",
+        lambda: tune_systems(personal, train, rule, metric, seed=seed),
+    )
 
-@dataclass(frozen=True, kw_only=True)
-class References:
-    """Which systems stand beside the given lists, and how they are trained."""
-
-    relevance: Relevance
-    liked: float
-    """The smallest liked rating."""
-    metric: str
-    """By which item-kNN is tuned."""
-    is_implicit: bool
-    """Whether nothing is disliked: then all averages are equal and order nothing."""
-    seed: int
-
-    @property
-    def algorithms(self) -> tuple[Algorithm, ...]:
-        """The systems, before they are tuned."""
-        average = () if self.is_implicit else (SmoothedAverage(liked=self.liked),)
-        return (Popularity(), *average, ItemKNN(), Random())
-
-    def lists_of(
-        self,
-        lists: TargetLists,
-        users: Mask,
-        depth: int,
-        taken: Collection[str],
-        attempts: Attempts,
-    ) -> ReferenceLists:
-        """Return the lists of each system.
-
-        Parameters
-        ----------
-        lists
-            All items outside training, one list per user.
-        users
-            Whose lists are kept: those who have one of the user's systems, so that all are alike.
-        depth
-            How many items of each list are kept.
-        taken
-            Names that the systems of the user have.
-        attempts
-            Notes systems that cannot be trained on these ratings.
-        """
-        names = {
-            algorithm.name: reference_name(algorithm.name, taken) for algorithm in self.algorithms
-        }
-        tuned = self._tuned(lists.train, names, attempts)
-        runs = {}
-        for algorithm in self.algorithms:
-            label = names[algorithm.name]
-            system = tuned[label].algorithm if label in tuned else algorithm
-            run = attempts.attempt(
-                f"reference system {algorithm.name}",
-                partial(self._run, system, lists, users, depth),
-            )
-            if run is not None:
-                runs[label] = run
-        return ReferenceLists(runs=runs, tuned=tuned)
-
-    def _tuned(
-        self, train: Ratings, names: Mapping[str, str], attempts: Attempts
-    ) -> dict[str, TunedSystem]:
-        """Choose the settings of the personalised system on a part of the training ratings."""
-        personal = {
-            names[algorithm.name]: algorithm
-            for algorithm in self.algorithms
-            if isinstance(algorithm, ItemKNN)
-        }
-        tuned = attempts.attempt(
-            "tuning of reference systems",
-            lambda: tune_systems(personal, train, self.relevance, self.metric, seed=self.seed),
-        )
-        return {} if tuned is None else tuned
-
-    def _run(self, system: Algorithm, lists: TargetLists, users: Mask, depth: int) -> Run:
-        model = fit_all({system.name: system}, lists.train, self.seed, "references")[system.name]
+    def ranked(system: Algorithm) -> Run:
+        model = fit_all({system.name: system}, lists.train, seed, "references")[system.name]
         ranker = with_fallback(model, lists.train)
-        return _of_users(rank(ranker, lists, depth, seed=self.seed), users)
+        return _of_users(rank(ranker, lists, depth, seed=seed), users)
+
+    references = {}
+    for label, algorithm in algorithms.items():
+        system = tuned[label].algorithm if tuned and label in tuned else algorithm
+        trained = attempts.attempt(f"reference system {algorithm.name}", partial(ranked, system))
+        if trained is not None:
+            references[label] = trained
+    return references, dict(tuned or {})
 
 
 def _of_users(run: Run, users: Mask) -> Run:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,7 +11,6 @@ from unskew.auditing.page.captions import TEXTS
 from unskew.checks import checked
 from unskew.errors import SettingError
 from unskew.report.document import Block, Words
-from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted
 
@@ -31,66 +29,24 @@ ALWAYS: dict[str, list[str]] = TEXTS["checklist"]["always"]
 """By key: what is known, and what is for the author to state, in every audit."""
 GIVEN: dict[str, list[str]] = TEXTS["checklist"]["given"]
 """The same where the lists were given."""
-COLUMNS = ("status", "question", "what the run knows", "what to do")
-
-
-@dataclass(frozen=True)
-class CheckItem:
-    """One question of the checklist."""
-
-    key: str
-    status: str
-    """`done`, `missing` or `for you to state`."""
-    answer: str
-    """What the run knows of it."""
-    remedy: str = ""
-    """What to do; empty where it is done."""
-
-    @property
-    def question(self) -> str:
-        """The question."""
-        return QUESTIONS[self.key]
-
-
-@dataclass(frozen=True, eq=False)
-class Checklist(Result):
-    """What reviewers ask of offline experiments, with what a run knows. Made by `checklist_of`."""
-
-    items: tuple[CheckItem, ...]
-    every_row: ClassVar[str] = "checklist.table() has all"
-
-    def status(self, key: str) -> str:
-        """Return the status of a question by its key."""
-        return next(item.status for item in self.items if item.key == key)
-
-    def of_status(self, status: str) -> tuple[CheckItem, ...]:
-        """Return the questions of a status."""
-        return tuple(item for item in self.items if item.status == status)
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per question: status, question, what is known, what to do."""
-        rows = [
-            (f"{SIGNS[item.status]} {item.status}", item.question, item.answer, item.remedy)
-            for item in self.items
-        ]
-        columns = list(COLUMNS)
-        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-
-    def _explanation(self) -> list[str]:
-        return [", ".join(f"{len(self.of_status(status))} {status}" for status in SIGNS)]
-
-    def _summary(self) -> str:
-        return self._explanation()[0]
+COLUMNS = ("key", "status", "question", "answer", "remedy")
 
 
 @checked
-def checklist_of(audit: object) -> Checklist:
+def checklist_of(audit: object) -> pl.DataFrame:
     """Return what reviewers ask of offline experiments, answered by what an audit did.
 
     Parameters
     ----------
     audit
         What `us.audit` gave.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row per question: its `key`, its `status` (`done`, `missing` or `for you to state`), the
+        `question`, the `answer`, which is what the run knows, and a `remedy`, empty where it is
+        done.
 
     Examples
     --------
@@ -99,8 +55,8 @@ def checklist_of(audit: object) -> Checklist:
     >>> result = us.audit(shop, "quick", algorithms=["random", "popularity"],
     ...                   designs=["all-items"], repeats=2, permutations=200)
     >>> checklist = us.auditing.checklist_of(result)
-    >>> checklist.status("pairs"), checklist.status("time"), checklist.status("hardware")
-    ('done', 'missing', 'for you to state')
+    >>> checklist.filter(status="missing")["key"].to_list()
+    ['time', 'designs']
     """
     from unskew.auditing.measurements import Measurements
 
@@ -109,7 +65,28 @@ def checklist_of(audit: object) -> Checklist:
             f"a checklist is filled from an audit: give what us.audit(…) returned, not "
             f"{type(audit).__name__}"
         )
-    return Checklist(tuple(CheckItem(key, *_answer(key, audit)) for key in QUESTIONS))
+    rows = []
+    for key, question in QUESTIONS.items():
+        status, answer, remedy = _answer(key, audit)
+        rows.append((key, status, question, answer, remedy))
+    return pl.DataFrame(rows, dict.fromkeys(COLUMNS, pl.String), orient="row")
+
+
+def checklist_table(checklist: pl.DataFrame, title: str = "", note: str = "") -> Table:
+    """Return a checklist as people read it, with a sign for each status."""
+    columns = (
+        pl.col("status").replace_strict({name: f"{sign} {name}" for name, sign in SIGNS.items()}),
+        "question",
+        pl.col("answer").alias("what the run knows"),
+        pl.col("remedy").alias("what to do"),
+    )
+    return Table(title, checklist.select(columns), note=note)
+
+
+def status_counts(checklist: pl.DataFrame) -> str:
+    """Say how many questions have each status."""
+    statuses = checklist["status"].to_list()
+    return ", ".join(f"{statuses.count(status)} {status}" for status in SIGNS)
 
 
 Answer = tuple[str, str, str]
@@ -279,10 +256,10 @@ ANSWERS: dict[str, Callable[[Measurements], Answer]] = {
 def checklist_blocks(audit: Measurements) -> Iterator[Block]:
     """Yield what is missing first, in red and with a sign; then what is to be stated, and all."""
     checklist = checklist_of(audit)
-    if not checklist.of_status(MISSING):
+    if MISSING not in checklist["status"]:
         yield Words(SENTENCES["nothing missing"], "good")
     for status, tone, key in ((MISSING, "missing", "missing"), (STATE, "plain", "state")):
-        questions = tuple(item.question for item in checklist.of_status(status))
+        questions = tuple(checklist.filter(status=status)["question"])
         if questions:
             yield Words("", tone, f"{SIGNS[status]} {SENTENCES[key]}", questions)
-    yield Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
+    yield checklist_table(checklist, SENTENCES["table"], SENTENCES["sources"])

@@ -408,14 +408,10 @@ def explored(core: Core, best: list[str]) -> Explorer:
             name, cutoff = metric_parts(label)
             better.setdefault(name, parse(label).better)
             values = means.values(label) if means.is_per_user(label) else None
-            of_systems = means.means(label, values)
             columns = {
                 "system": list(systems),
-                "value": of_systems.value,
-                "low": of_systems.low,
-                "high": of_systems.high,
                 "chance": means.chance(label),
-                "place": of_systems.rank,
+                **means.means(label, values),
             }
             of_pairs = None
             if values is not None and len(pairs):

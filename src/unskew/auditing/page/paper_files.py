@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unskew.auditing.designs import SOURCES
-from unskew.auditing.page.checklist import checklist_of
+from unskew.auditing.page.checklist import checklist_of, checklist_table, status_counts
 from unskew.auditing.statements.statement import names
 from unskew.checks import checked
 from unskew.data.relevance import Relevance
@@ -81,42 +81,34 @@ MOST_METRICS = 5
 
 
 @dataclass(frozen=True)
-class Paragraph:
-    """A paragraph about one part of the methods; `[@key]` is a citation."""
-
-    topic: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Methods:
     """The methods of a paper, a paragraph per topic. Made by `methods_of`.
 
     What the run cannot know stands in brackets, such as `[state how …]`: `placeholders` lists it.
     """
 
-    paragraphs: tuple[Paragraph, ...]
+    paragraphs: Mapping[str, str]
+    """By topic: its text, in which `[@key]` is a citation."""
     keys: tuple[str, ...]
     """Of all papers whose methods were used."""
 
     @property
     def placeholders(self) -> tuple[str, ...]:
         """What the author has to state."""
-        return tuple(
-            text for paragraph in self.paragraphs for text in _PLACEHOLDER.findall(paragraph.text)
-        )
+        texts = self.paragraphs.values()
+        return tuple(place for text in texts for place in _PLACEHOLDER.findall(text))
 
     def to_markdown(self) -> str:
         """Return the paragraphs; citations are those of pandoc, `[@key]`."""
         return "\n\n".join(
-            f"**{paragraph.topic}.** {_markdown(paragraph.text)}" for paragraph in self.paragraphs
+            f"**{topic}.** {_markdown(text)}" for topic, text in self.paragraphs.items()
         )
 
     def to_latex(self) -> str:
         """Return the paragraphs, with `cite` for `references.bib`."""
         return "\n\n".join(
-            f"\\textbf{{{escape_latex(paragraph.topic)}.}} {_latex(paragraph.text)}"
-            for paragraph in self.paragraphs
+            f"\\textbf{{{escape_latex(topic)}.}} {_latex(text)}"
+            for topic, text in self.paragraphs.items()
         )
 
     def bibtex(self) -> str:
@@ -124,11 +116,8 @@ class Methods:
         return "\n\n".join(PAPERS[key] for key in self.keys)
 
     def __str__(self) -> str:
-        plain = [_CITATION.sub(" [\\1]", paragraph.text) for paragraph in self.paragraphs]
-        return "\n\n".join(
-            f"{paragraph.topic}. {text}"
-            for paragraph, text in zip(self.paragraphs, plain, strict=True)
-        )
+        paragraphs = (f"{topic}. {text}" for topic, text in self.paragraphs.items())
+        return "\n\n".join(_CITATION.sub(" [\\1]", text) for text in paragraphs)
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
@@ -173,7 +162,7 @@ def methods_of(audit: object) -> Methods:
     >>> shop = us.world("shop", users=60, items=40, seed=3)
     >>> result = us.audit(shop, "quick", algorithms=["random", "popularity"],
     ...                   designs=["all-items"], repeats=2, permutations=200)
-    >>> us.auditing.methods_of(result).paragraphs[1].text
+    >>> us.auditing.methods_of(result).paragraphs["Relevance"]
     'A rating of at least 4 counts as liked.'
     """
     from unskew.auditing.measurements import Measurements
@@ -192,7 +181,7 @@ def methods_of(audit: object) -> Methods:
         "Tests": _tests(audit),
         "Reproduction": _reproduction(audit),
     }
-    paragraphs = tuple(Paragraph(topic, " ".join(lines)) for topic, lines in parts.items())
+    paragraphs = {topic: " ".join(lines) for topic, lines in parts.items()}
     return Methods(paragraphs=paragraphs, keys=tuple(used(audit)))
 
 
@@ -438,7 +427,7 @@ def save_paper(
         "methods.md": methods.to_markdown(),
         "methods.tex": methods.to_latex(),
         "references.bib": methods.bibtex(),
-        "checklist.md": f"{checklist.to_markdown()}\n\n{checklist.footer()[0]}",
+        "checklist.md": f"{checklist_table(checklist).to_markdown()}\n\n{status_counts(checklist)}",
     }
     if table is not None:
         texts |= {"table.tex": table.to_latex(label="tab:results"), "table.md": table.to_markdown()}

@@ -162,26 +162,6 @@ def ratings_command(
     return choices.words([path], [*more, "--algorithms", ",".join(algorithms)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListSources:
-    """What an audit of lists reads."""
-
-    systems: tuple[str, ...]
-    """Those of the user."""
-    with_train: bool
-    with_random: bool
-    with_references: bool
-
-
-def lists_command(choices: Choices, sources: ListSources) -> str:
-    """Return the command that makes the report of lists again."""
-    runs = [word for name in sources.systems for word in ("--run", f"{name}=FILE")]
-    more = ["--train", "FILE"] if sources.with_train else []
-    more += ["--random", "FILE"] if sources.with_random else []
-    more += [] if sources.with_references else ["--no-references"]
-    return choices.words(["--judgments", "FILE", *runs], more)
-
-
 def with_files(
     command: str, files: Mapping[str, str], runs: Mapping[str, str], more: Iterable[str] = ()
 ) -> str:
@@ -351,12 +331,36 @@ def ratings_audit_code(
     return "\n".join([*lines, *_call(["data", f'"{choices.level}"'], arguments)])
 
 
-def lists_audit_code(
-    choices: Choices, level: Level, systems: Sequence[str], more: Mapping[str, str]
+def lists_code(
+    choices: Choices,
+    level: Level,
+    systems: Sequence[str],
+    inputs: Iterable[str],
+    *,
+    has_references: bool,
 ) -> str:
-    """Return code that audits given lists, whose files the reader names."""
-    runs = ", ".join(f'{name!r}: "FILE"' for name in systems)
-    arguments = {"judgments": '"FILE"', "runs": f"{{{runs}}}", **more}
+    """Return the command or the code that audits given lists, whose files the reader names.
+
+    Parameters
+    ----------
+    choices, level
+        What was chosen.
+    systems
+        Those of the user.
+    inputs
+        What else is read: `train`, `random`.
+    has_references
+        Whether reference systems are trained, where they can be.
+    """
+    if is_usual(level):
+        runs = [word for name in systems for word in ("--run", f"{name}=FILE")]
+        more = [word for name in inputs for word in (f"--{name}", "FILE")]
+        more += [] if has_references else ["--no-references"]
+        return choices.words(["--judgments", "FILE", *runs], more)
+    files = ", ".join(f'{name!r}: "FILE"' for name in systems)
+    arguments = {"judgments": '"FILE"', "runs": f"{{{files}}}"}
+    arguments |= dict.fromkeys(inputs, '"FILE"')
+    arguments |= {} if has_references else {"references": "False"}
     arguments |= {"plan": f'"{choices.level}"', **_of_choices(choices), **_of_level(level)}
     return "\n".join(["import unskew as us", "", *_call([], arguments)])
 

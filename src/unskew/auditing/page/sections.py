@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.auditing.measurements import WITHIN_TIME
 from unskew.auditing.page import blocks, charts
 from unskew.auditing.page.captions import RUNGS, caption, title
 from unskew.auditing.page.charts import panel_titles
@@ -29,7 +30,6 @@ from unskew.auditing.page.statement_blocks import (
     sentence,
     statement_table,
 )
-from unskew.auditing.split_lights import WITHIN_TIME
 from unskew.auditing.statements.statement import names, with_interval
 from unskew.metrics.names import parse
 from unskew.report.charts import Figure, system_colours

@@ -28,8 +28,8 @@ from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.neighbours import ItemKNN, UserKNN
 from unskew.recommend.registry import settings_of
 from unskew.recommend.simple import AverageRating, PositivePopularity
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import METRIC, SYSTEM, VALUE, Column, Drawing, Method, P, Question
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.splits import draws
 from unskew.splits.interventions import Design, Full, Reg, Skew, Wtd, WtdH
@@ -45,138 +45,135 @@ METRICS = ("Recall@10", "P@10", "AP(per=min)@10", "nDCG@10")
 Grid = Mapping[str, Sequence[Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class InterventionStudy(Result):
-    """What intervened test sets say of systems, beside random ratings.
+ERRORS = Question(
+    name="errors of test sets",
+    columns=(
+        *(METRIC, SYSTEM, Column("design", "key", "test set")),
+        *(Column("truth", "fact", "true"), Column("observed", "fact")),
+        Column("value", "value", "error, %", form="+"),
+        *(Column(end, "interval", form="+") for end in ("low", "high")),
+        Column("deviation", "fact"),
+    ),
+    method=Method(
+        estimand="100 (observed - true) / true, of means over repetitions",
+        unit="repetitions",
+        interval="jackknife",
+        level=LEVEL,
+    ),
+    display=("", "agreement"),
+    figures=(Drawing("errors", "forest"),),
+)
+"""Table 2 of carraro2020: a row per metric, system and test set. `truth` is the mean over
+repetitions on random ratings, `observed` that on the test set, `deviation` the standard deviation
+of the error over repetitions."""
+SET_ORDERS = Question(
+    name="agreement with the true order",
+    columns=(
+        *(METRIC, Column("design", "key", "test set"), Column("value", "value", "τ of means"), P),
+        Column("mean_tau", "fact", "mean τ"),
+    ),
+    method=Method(
+        estimand="Kendall's τ_b between the order of systems on a test set and the true one",
+        test="Kendall's test, exact",
+    ),
+    digits=2,
+)
+"""Tables 3 and 4 of carraro2020; `mean_tau` is the mean of the τ of each repetition."""
+REPETITIONS = Question(
+    name="values of each repetition",
+    columns=(
+        *(Column("repetition", "axis"), Column("design", "key", "test set")),
+        *(SYSTEM, METRIC, VALUE),
+    ),
+    method=Method(estimand="the mean over the users of a test set"),
+    figures=(),
+)
 
-    Made by `intervention_study`.
+
+def errors_of_sets(values: pl.DataFrame, level: float = LEVEL, **settings: Any) -> Estimates:
+    """Return what test sets say of systems beside random ratings, from the values of repetitions.
+
+    Parameters
+    ----------
+    values
+        The columns `repetition`, `design` (the test set; `true`: random ratings), `system`,
+        `metric` and `value`. Without some systems, orders are those of the others.
+    level
+        Of the intervals.
+    settings
+        The other fields of the answer: `explanation`, `card`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from unskew.auditing.truth.intervention_study import errors_of_sets
+    >>> rows = [(r, d, s, "P@5", v + r / 100) for r in (0, 1)
+    ...         for d, s, v in (("true", "a", 0.2), ("true", "b", 0.1),
+    ...                         ("full", "a", 0.3), ("full", "b", 0.2))]
+    >>> values = pl.DataFrame(rows, ["repetition", "design", "system", "metric", "value"],
+    ...                       orient="row")
+    >>> print(errors_of_sets(values))
+    P@5
+    system  test set    true  observed  error, %                 95% CI  deviation
+    a       full      0.2050    0.3050  +48.7805   [+33.6541, +63.9069]     1.6836
+    b       full      0.1050    0.2050  +95.2381  [+37.4826, +152.9936]     6.4282
+    <BLANKLINE>
+    P@5: agreement with the true order
+    test set  τ of means     p  mean τ
+    full            1.00  1.00    1.00
+    <BLANKLINE>
+    95% CI: jackknife, by repetition
     """
-
-    rows: pl.DataFrame
-    """A row per repetition, test set (`true`, `full`, `reg` …), system and metric: `value`."""
-    chosen: pl.DataFrame
-    """A row per repetition and tuned system: its settings and their validation score."""
-    facts: pl.DataFrame
-    """A row per repetition: sizes of all parts, and pairs in training and truth (`overlap`)."""
-    systems: tuple[str, ...]
-    sets: tuple[str, ...]
-    level: float = LEVEL
-    users: str = "with-relevant"
-    """Whom means are taken over, in each test set."""
-
-    def table(self, metric: str | None = None) -> pl.DataFrame:
-        """Return carraro2020 table 2: a row per system and test set.
-
-        Columns: `true`, the mean over repetitions on random ratings; `value`, that on the test
-        set; `error` = 100 (value - true) / true, of these means; `low` and `high`, its interval by
-        the jackknife over repetitions; `deviation`, of the error over repetitions.
-
-        Parameters
-        ----------
-        metric
-            The first one unless given.
-        """
-        values = self._values(metric)
-        rows = []
-        for system in self.systems:
-            true = values[TRUE][system]
-            for name in self.sets:
-                observed = values[name][system]
-                error, low, high = _relative(observed, true, self.level)
-                errors = [100 * (v - t) / t for v, t in zip(observed, true, strict=True) if t]
-                spread = float(np.std(errors, ddof=1)) if len(errors) > 1 else None
-                rows.append(
-                    {
-                        "system": system,
-                        "set": name,
-                        "true": float(true.mean()),
-                        "value": float(observed.mean()),
-                        "error": error,
-                        "low": low,
-                        "high": high,
-                        "deviation": spread,
-                    }
-                )
-        numbers = ("true", "value", "error", "low", "high", "deviation")
-        schema = dict.fromkeys(("system", "set"), pl.String) | dict.fromkeys(numbers, pl.Float64)
-        return pl.DataFrame(rows, schema=schema)
-
-    def agreement(
-        self, metric: str | None = None, without: str | Sequence[str] = ()
-    ) -> pl.DataFrame:
-        """Return carraro2020 tables 3 and 4: τ_b of the order of systems to the true one.
-
-        A row per test set: `tau` of the means over repetitions and its exact `p`; `mean_tau`, the
-        mean of the τ of each repetition.
-
-        Parameters
-        ----------
-        metric
-            The first one unless given.
-        without
-            Systems to leave out, as table 4 leaves out MF.
-        """
-        left_out = (without,) if isinstance(without, str) else tuple(without)
-        for label in left_out:
-            choose("system", label, self.systems)
-        systems = [system for system in self.systems if system not in left_out]
-        if len(systems) < 2:
-            raise SettingError("an order needs at least two systems")
-        values = self._values(metric)
-        true = np.array([values[TRUE][system] for system in systems])
-        rows = []
-        for name in self.sets:
-            observed = np.array([values[name][system] for system in systems])
+    keys = ("metric", "system", "design")
+    metrics, systems, designs = (values[key].unique(maintain_order=True).to_list() for key in keys)
+    sets = [name for name in designs if name != TRUE]
+    errors, orders = list[dict[str, Any]](), list[dict[str, Any]]()
+    for metric in metrics:
+        of_metric = values.filter(metric=metric).sort("repetition", maintain_order=True)
+        by_set = {
+            name: {
+                system: of_metric.filter(design=name, system=system)["value"].to_numpy()
+                for system in systems
+            }
+            for name in (TRUE, *sets)
+        }
+        errors += [
+            {"metric": metric, "system": system, "design": name}
+            | _error(by_set[name][system], by_set[TRUE][system], level)
+            for system in systems
+            for name in sets
+        ]
+        for name in sets if len(systems) > 1 else ():
+            observed, true = (
+                np.array([by_set[side][system] for system in systems]) for side in (name, TRUE)
+            )
             overall = kendall_test(observed.mean(axis=1), true.mean(axis=1))
             taus = [kendall_test(a, b).value for a, b in zip(observed.T, true.T, strict=True)]
             finite = [tau for tau in taus if not math.isnan(tau)]
             mean = math.fsum(finite) / len(finite) if finite else None
-            rows.append({"set": name, "tau": overall.value, "p": overall.p, "mean_tau": mean})
-        return pl.DataFrame(rows)
+            orders.append(
+                {"metric": metric, "design": name, "value": overall.value, "p": overall.p}
+                | {"mean_tau": mean}
+            )
+    parts = {
+        "agreement": Estimates.of_rows(SET_ORDERS, orders),
+        "repetitions": Estimates.of_rows(REPETITIONS, values),
+    }
+    return Estimates.of_rows(ERRORS, errors, level=level, parts=parts, **settings)
 
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the error of every test set for every system, with its interval."""
-        import altair as alt
 
-        rows = self.table(metric).to_dicts()
-        base = alt.Chart().encode(
-            y=alt.Y("set:N", title=None, sort=list(self.sets)),
-            color=alt.Color("set:N", legend=None),
-        )
-        points = base.mark_point(filled=True, size=70).encode(x=alt.X("error:Q", title="error, %"))
-        whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
-        zero = alt.Chart().mark_rule(color="#999999").encode(x=alt.datum(0))
-        data = alt.NamedData(name="rows")
-        chart = alt.layer(zero, whiskers, points, data=data).properties(width=340)
-        faceted = chart.facet(row=alt.Row("system:N", title=None, sort=list(self.systems)))
-        return as_figure(faceted, "Errors of test sets", self.footer(), rows)
-
-    def _explanation(self) -> list[str]:
-        return [
-            f"{self.rows['repetition'].n_unique()} repetitions; error in percent of the value on "
-            f"random ratings; {100 * self.level:g} % intervals by the jackknife over "
-            f"repetitions; means over the users of each test set ({self.users})"
-        ]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "rows": self.table(),
-            "agreement": self.agreement(),
-            "facts": self.facts,
-            "level": self.level,
-        }
-
-    def _values(self, metric: str | None) -> dict[str, dict[str, Any]]:
-        names = self.rows["metric"].unique(maintain_order=True).to_list()
-        label = choose("metric", metric or names[0], names)
-        rows = self.rows.filter(pl.col("metric") == label).sort("repetition", maintain_order=True)
-        return {
-            name: {
-                system: rows.filter(set=name, system=system)["value"].to_numpy()
-                for system in self.systems
-            }
-            for name in (TRUE, *self.sets)
-        }
+def _error(observed: F64, true: F64, level: float) -> dict[str, float | None]:
+    """Return the means over repetitions, the error of the mean, its interval and its deviation."""
+    error, low, high = _relative(observed, true, level)
+    each = [100 * (v - t) / t for v, t in zip(observed, true, strict=True) if t]
+    return {
+        "truth": float(true.mean()),
+        "observed": float(observed.mean()),
+        "value": error,
+        "low": low,
+        "high": high,
+        "deviation": float(np.std(each, ddof=1)) if len(each) > 1 else None,
+    }
 
 
 def carraro2020_systems(liked: float = 4.0) -> dict[str, tuple[Algorithm, Grid]]:
@@ -229,7 +226,7 @@ def intervention_study(
     level: float = LEVEL,
     seed: int = 0,
     progress: Progress | None = None,
-) -> InterventionStudy:
+) -> Estimates:
     """Hold intervened test sets against random ratings (carraro2020 section 5).
 
     In each repetition the biased ratings are parted into training and held-out ratings, the random
@@ -266,6 +263,14 @@ def intervention_study(
     progress
         Called with (done, total) after each repetition.
 
+    Returns
+    -------
+    Estimates
+        A row per metric, system and test set: the error in percent of the truth, with its interval
+        by the jackknife over repetitions. The part `agreement` compares orders of systems with the
+        true one; `repetitions` has all values, from which `errors_of_sets` makes the answer for
+        some of the systems. `card` holds the settings that validation chose and the sizes of parts.
+
     Examples
     --------
     >>> import unskew as us
@@ -275,8 +280,8 @@ def intervention_study(
     >>> result = intervention_study(
     ...     shop.ratings, shop.random(0.2), systems,
     ...     [us.splits.Full(), us.splits.Skew()], repetitions=2)
-    >>> result.table().height
-    4
+    >>> [round(result.row(system=name, design="full", metric="P@10").value) for name in systems]
+    [22, -33]
     """
     rule = Relevance(above=3, gain="exponential") if relevance is None else as_relevance(relevance)
     pairs = carraro2020_systems() if systems is None else systems
@@ -320,14 +325,14 @@ def intervention_study(
             table += part
         if progress is not None:
             progress(number + 1, repetitions)
-    return InterventionStudy(
+    return errors_of_sets(
         pl.DataFrame(rows),
-        pl.DataFrame(chosen, infer_schema_length=None, strict=False),
-        pl.DataFrame(facts),
-        tuple(named),
-        tuple(labels),
         level,
-        users,
+        explanation=(
+            f"{repetitions} repetitions; error in percent of the value on random ratings; means "
+            f"over the users of each test set ({users})",
+        ),
+        card={"chosen": chosen, "sizes": facts, "users": users},
     )
 
 
@@ -366,7 +371,7 @@ class _Experiment:
         for label, design in self.interventions.items():
             sets[label] = Split(train, design.sample(split.test, train, learnt, seed=seed).ratings)
         rows = [
-            {"repetition": number, "set": label, **row}
+            {"repetition": number, "design": label, **row}
             for label, test_split in sets.items()
             for row in self._means(test_split, models)
         ]

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from unskew.auditing.truth.intervention_study import METRICS, InterventionStudy
+from unskew.auditing.truth.intervention_study import METRICS, errors_of_sets
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.splits.interventions import RatingCounts, Wtd
 from unskew.splits.subsample import random_parts
@@ -158,8 +159,8 @@ def signs(lab: Lab, dataset_name: str) -> MeasuredValue:
 
 
 def _cells(lab: Lab, dataset_name: str) -> Errors:
-    table = study_of(lab.table(experiment, dataset_name)).table()
-    return {(row["set"], row["system"]): row["error"] for row in table.iter_rows(named=True)}
+    result = study_of(lab.table(experiment, dataset_name))[METRICS[0]]
+    return {(row["design"], row["system"]): row["value"] for row in result.rows.to_dicts()}
 
 
 def _cell_text(key: tuple[str, str], ours: Errors, printed: Errors | None) -> str:
@@ -341,10 +342,11 @@ def _of_users(users: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ratings:
 # Statistics of mean recall
 
 
-def study_of(rows: pl.DataFrame) -> InterventionStudy:
-    """Return the rows of an experiment as the result of `intervention_study`."""
-    nothing = pl.DataFrame()
-    return InterventionStudy(rows.drop("settings"), nothing, nothing, SYSTEMS, SETS, LEVEL)
+def study_of(rows: pl.DataFrame, systems: Sequence[str] = SYSTEMS) -> Estimates:
+    """Return the rows of an experiment as the result of `intervention_study`, of some systems."""
+    values = rows.drop("settings").rename({"set": "design"})
+    parts = [values.filter(design=name, system=one) for name in (TRUE, *SETS) for one in systems]
+    return errors_of_sets(pl.concat(parts), LEVEL)
 
 
 def by_repetition(rows: pl.DataFrame, metric: str = METRICS[0]) -> list[Means]:

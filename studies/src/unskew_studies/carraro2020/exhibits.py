@@ -71,9 +71,11 @@ def table_1(lab: Lab, dataset_name: str) -> list[Block]:
 
 def table_2(lab: Lab, dataset_name: str) -> list[Block]:
     """Show the true recall and the error of every test set, beside what is printed."""
-    studies = {rule: study_of(lab.table(what, dataset_name)) for rule, what in RULES.items()}
+    studies = {
+        rule: study_of(lab.table(what, dataset_name))["Recall@10"] for rule, what in RULES.items()
+    }
     grids = [
-        Table(f"Recall@10, pairs in both parts {rule}", _beside_printed(one.table(), dataset_name))
+        Table(f"Recall@10, pairs in both parts {rule}", _beside_printed(one.rows, dataset_name))
         for rule, one in studies.items()
     ]
     kept = studies[next(iter(RULES))]
@@ -87,7 +89,7 @@ def table_2(lab: Lab, dataset_name: str) -> list[Block]:
     return [
         *grids,
         Picture(kept.figure()),
-        *_noise(kept.table()["deviation"].drop_nulls().to_list()),
+        *_noise(kept.rows["deviation"].drop_nulls().to_list()),
         Table("Settings chosen by recall on the validation part", chosen, note=DOUBLED),
     ]
 
@@ -109,11 +111,11 @@ def _beside_printed(table: pl.DataFrame, dataset_name: str) -> pl.DataFrame:
     for system in SYSTEMS:
         rows_of_system = table.filter(system=system)
         cells = {
-            NAMES[row["set"]]: _with_interval(row["error"], row["low"], row["high"])
+            NAMES[row["design"]]: _with_interval(row["value"], row["low"], row["high"])
             for row in rows_of_system.iter_rows(named=True)
         }
         rows.append(
-            {"system": system, "source": "ours", TRUE: f"{rows_of_system['true'][0]:.3f}", **cells}
+            {"system": system, "source": "ours", TRUE: f"{rows_of_system['truth'][0]:.3f}", **cells}
         )
         if dataset_name in TABLE_2:
             true, *printed = TABLE_2[dataset_name][system]
@@ -147,7 +149,6 @@ def table_4(lab: Lab, dataset_name: str) -> list[Block]:
 def _orders(
     lab: Lab, dataset_name: str, systems: Sequence[str], printed: Mapping[str, Sequence[float]]
 ) -> list[Block]:
-    left_out = [one for one in SYSTEMS if one not in systems]
     columns: dict[str, list[float]] = {}
     if dataset_name in printed:
         columns["printed"] = list(printed[dataset_name])
@@ -157,8 +158,9 @@ def _orders(
         columns["from printed table 2"] = [one.value for one in tests]
         columns["its p"] = [one.p for one in tests]
     for rule, what in RULES.items():
-        agreement = study_of(lab.table(what, dataset_name)).agreement(without=left_out)
-        columns[f"ours, pairs in both {rule}"] = agreement["tau"].to_list()
+        result = study_of(lab.table(what, dataset_name), systems)
+        agreement = result.parts["agreement"]["Recall@10"].rows
+        columns[f"ours, pairs in both {rule}"] = agreement["value"].to_list()
         columns[f"p ({rule})"] = agreement["p"].to_list()
     grid = pl.DataFrame({"set": [NAMES[name] for name in SETS], **columns})
     return [

@@ -150,11 +150,11 @@ def _repetition(number: int, overlap: str) -> Measurement:
                 for name, value in row.items()
                 if name not in ("repetition", "system", "validation") and value is not None
             )
-            for row in result.chosen.iter_rows(named=True)
+            for row in result.card["chosen"]
         }
-        return result.rows.select(
+        return result.parts["repetitions"].rows.select(
             pl.lit(number).alias("repetition"),
-            "set",
+            pl.col("design").alias("set"),
             "system",
             pl.col("system").replace_strict(settings, default="").alias("settings"),
             "metric",
