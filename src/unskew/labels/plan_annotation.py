@@ -14,8 +14,8 @@ from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.judge import name_systems
-from unskew.labels.annotation_designs import DESIGNS, check_strata, next_rows, strata_of
-from unskew.labels.annotation_plan import AnnotationPlan, Labels, neyman_wave, plain_wave
+from unskew.labels.annotation_designs import DESIGNS, check_strata, strata_of
+from unskew.labels.annotation_plan import AnnotationPlan, Labels
 from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums, rows_of_ratings
 from unskew.report.text import counted
 from unskew.runs import Run, read_run
@@ -69,7 +69,7 @@ def plan_annotation(
 
         `uniform`: simple random draws without replacement. `neyman`: in proportion to pairs x
         spread of what they add, as `labels` show it. To take the spread from labels of people, plan
-        a first batch by another design, then extend it (`Annotation.extend`).
+        a first batch by another design, then extend it (`AnnotationPlan.extend`).
     estimand
         What is estimated: `difference` (the first run less the second) or `levels` of all. Default:
         the difference of two runs.
@@ -148,25 +148,14 @@ def plan_annotation(
     )
     if labels is not None:
         plan = _with_hints(plan, pairs, rows, read_ratings(labels))
-    return _first_wave(plan, design, budget)
-
-
-def _first_wave(plan: AnnotationPlan, design: str, budget: int) -> AnnotationPlan:
-    used = np.zeros(len(plan.strata), np.int64)
-    if design == "neyman":
-        if plan.hint is None:
-            raise SettingError(
-                "design='neyman' needs to know where labels vary: give labels=… of a model, or "
-                "plan a first batch by another design and extend it when people have judged it (",
-                Spelling("read_annotation(…).extend(…)", "unskew annotate extend"),
-                ")",
-            )
-        wave = neyman_wave(plan, plan.hint, budget, used)
-    else:
-        wave = plain_wave(design, plan.sizes(), budget, used)
-    nothing = np.zeros(plan.user.len(), np.bool_)
-    rows = next_rows(plan.seed, 0, wave, (plan.user, plan.item), plan.stratum, nothing)
-    return replace(plan, order=frozen(rows), waves=(wave,), labels=Labels.none(rows.size))
+    if design == "neyman" and plan.hint is None:
+        raise SettingError(
+            "design='neyman' needs to know where labels vary: give labels=… of a model, or plan a "
+            "first batch by another design and extend it when people have judged it (",
+            Spelling("read_annotation(…).extend(…)", "unskew annotate extend"),
+            ")",
+        )
+    return plan.with_wave(design, budget, plan.hint)
 
 
 def _scale(scale: tuple[int, int]) -> tuple[int, int]:
