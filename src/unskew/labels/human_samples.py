@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,7 +24,6 @@ from unskew.labels.recommended_pairs import (
     PlaceSum,
     RecommendedPairs,
     place_sums,
-    rows_of_ratings,
 )
 from unskew.report.text import counted
 
@@ -125,7 +125,7 @@ def human_sample(
         One of `STRATA`: the sample was drawn at random within these strata of the pairs.
     """
     notes, everything = [*people.notes], len(people)
-    people, rows = _recommended(people, rows_of_ratings(pairs, people), notes)
+    people, rows = _recommended(people, pairs.rows_of(people), notes)
     if strata is not None:
         design = _known_strata(rows, pairs, choose("strata", strata, STRATA))
     else:
@@ -144,8 +144,7 @@ def human_sample(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _DrawnPairs:
+class _DrawnPairs(NamedTuple):
     """How pairs were drawn."""
 
     kind: str
@@ -278,8 +277,7 @@ CLOSE = 2e-3
 """Probabilities in a file are rounded: so far may their sum be from the number of pairs."""
 
 
-@dataclass(frozen=True, eq=False)
-class SampleFrame:
+class SampleFrame(NamedTuple):
     """The pairs that do not count alike for two systems, from which a sample was drawn."""
 
     a: str

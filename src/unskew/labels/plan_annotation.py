@@ -13,12 +13,11 @@ from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.errors import DataError, SettingError, Spelling
-from unskew.judging.judge import name_systems
+from unskew.judging.judge import read_runs
 from unskew.labels.annotation_designs import DESIGNS, check_strata, strata_of
 from unskew.labels.annotation_plan import AnnotationPlan, Labels
-from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums, rows_of_ratings
+from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums
 from unskew.report.text import counted
-from unskew.runs import Run, read_run
 
 ESTIMANDS = ("difference", "levels")
 STRATA = ("disagreement", "rank")
@@ -110,7 +109,10 @@ def plan_annotation(
     by = check_strata(strata)
     stated = stated_relevance(liked, above, gain, loss, relevance)
     rule, notes = _relevance(_scale(scale), stated, gain, loss)
-    systems, pairs = _pairs(runs, place_sum, None if train is None else read_ratings(train))
+    ready = read_runs(runs, None, 0)
+    known = None if train is None else read_ratings(train)
+    pairs = RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, known)
+    systems = pairs.systems
     estimand = _estimand(estimand, systems)
     rows, coefficient, counted_out = _coefficients(pairs, place_sum, estimand)
     notes = [*counted_out, *_without_lists(pairs), *notes]
@@ -187,19 +189,6 @@ def _relevance(
     return stated, notes
 
 
-def _pairs(
-    runs: object, place_sum: PlaceSum, train: Ratings | None
-) -> tuple[tuple[str, ...], RecommendedPairs]:
-    """Read the lists and lay them over one numbering."""
-    ready: dict[str, Run] = {}
-    for name, source in name_systems(runs).items():
-        try:
-            ready[name] = read_run(source, keep_scores=False)
-        except DataError as problem:
-            raise DataError(f"{name}: ", *problem.args) from None
-    return tuple(ready), RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, train)
-
-
 def _estimand(estimand: str | None, systems: Sequence[str]) -> str:
     if estimand is None:
         return "difference" if len(systems) == 2 else "levels"
@@ -214,9 +203,10 @@ def _coefficients(
     pairs: RecommendedPairs, place_sum: PlaceSum, estimand: str
 ) -> tuple[I64, F64, list[str]]:
     """Return the rows that count, contrasts x rows what they add, and how many do not count."""
+    coefficients = pairs.coefficients(place_sum)
     if estimand == "difference":
         a, b = pairs.systems
-        rows, add = pairs.contrast(place_sum, a, b)
+        rows, add = coefficients.contrast(a, b)
         if not rows.size:
             raise DataError(
                 f"{a} and {b} recommend the same: their difference is 0, whatever it is"
@@ -229,7 +219,7 @@ def _coefficients(
         return rows, add[None, :], [note] * (out > 0)
     table = np.zeros((len(pairs.systems), len(pairs)))
     for line, name in zip(table, pairs.systems, strict=True):
-        row, add = pairs.contrast(place_sum, name)
+        row, add = coefficients.contrast(name)
         line[row] = add
     rows = np.flatnonzero(table.any(axis=0))
     return rows, np.ascontiguousarray(table[:, rows]), []
@@ -253,7 +243,7 @@ def _with_hints(
     plan: AnnotationPlan, pairs: RecommendedPairs, rows: I64, labels: Ratings
 ) -> AnnotationPlan:
     """Add the labels of a model, brought to the range of what labels are worth."""
-    position = rows_of_ratings(pairs, labels)
+    position = pairs.rows_of(labels)
     value = np.full(len(pairs), np.nan)
     value[position[position >= 0]] = labels.value[position >= 0]
     value = value[rows]
