@@ -148,8 +148,8 @@ def _path(draws: Draws, value: F64, level: float) -> Iterator[tuple[float | None
         return
     steps = np.unique(np.linspace(1, count, min(MARKS, count)).round().astype(np.int64))
     low, high = interval_path(draws, value, level, steps)
-    for number, *ends in zip(steps.tolist(), low.tolist(), high.tolist(), strict=True):
-        yield number, None, *ends
+    for number, lowest, highest in zip(steps.tolist(), low.tolist(), high.tolist(), strict=True):
+        yield number, None, lowest, highest
 
 
 def _outlook(rule: StopRule, expected: int, count: int, size: int) -> str:
@@ -173,8 +173,8 @@ def _decide(
     is_complete: bool,
 ) -> tuple[str, str]:
     """Return whether to stop, and why."""
-    several, width = intervals.values(), rule.width
-    if any(interval.low > interval.high for interval in several):
+    widths, width = [part.high - part.low for part in intervals.values()], rule.width
+    if min(widths) < 0:
         return STOP, (
             "no value is compatible with all labels. By chance this happens rarely (at most 1 - "
             "level); more often pairs were judged in another order, or labels were changed"
@@ -189,10 +189,9 @@ def _decide(
             a, b = names
             return STOP, f"{a} and {b} differ by less than {rule.smallest:g} on these lists"
     if is_complete:
-        exact = all(interval.low == interval.high for interval in several)
-        ending = "; an interval remains where nobody could tell" * (not exact)
+        ending = "; an interval remains where nobody could tell" * any(widths)
         return STOP, f"all pairs are judged{ending}"
-    if width is not None and all(interval.high - interval.low <= width for interval in several):
+    if width is not None and max(widths) <= width:
         return STOP, f"every interval is at most {width:g} wide"
     if len(names) == 2:
         return GO_ON, "it is not settled which system is better"

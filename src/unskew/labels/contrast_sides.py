@@ -146,6 +146,16 @@ class Side:
     """Which pairs of the sample are among them."""
     weight: F64
     """Of the sampled ones: what it adds, over its probability."""
+    y: F64
+    """People's labels of the sampled pairs."""
+    label: F64
+    """The annotator's labels of the sampled pairs."""
+    stratum: I64
+    """The strata of the sampled pairs."""
+    owner: I64
+    """The users of the sampled pairs."""
+    labels: F64
+    """The annotator's labels of all pairs."""
 
     @classmethod
     def of(cls, data: LabelledPairs, row: I64, add: F64, sign: float) -> Side:
@@ -153,8 +163,19 @@ class Side:
         sampled = data.sample.row
         index = np.minimum(np.searchsorted(row, sampled), max(row.size - 1, 0))
         inside = row[index] == sampled if row.size else np.zeros(sampled.size, np.bool_)
-        weight = add[index[inside]] / data.sample.probability[inside]
-        return cls(data=data, sign=sign, row=row, add=add, inside=inside, weight=weight)
+        return cls(
+            data=data,
+            sign=sign,
+            row=row,
+            add=add,
+            inside=inside,
+            weight=add[index[inside]] / data.sample.probability[inside],
+            y=data.y[inside],
+            label=data.label[sampled[inside]],
+            stratum=data.sample.stratum[inside],
+            owner=data.sampled_user[inside],
+            labels=data.label[row],
+        )
 
     @property
     def number(self) -> int:
@@ -165,31 +186,6 @@ class Side:
     def total(self) -> float:
         """What all pairs add up to."""
         return float(self.add.sum())
-
-    @cached_property
-    def y(self) -> F64:
-        """People's labels of the sampled pairs."""
-        return self.data.y[self.inside]
-
-    @cached_property
-    def label(self) -> F64:
-        """The annotator's labels of the sampled pairs."""
-        return self.data.label[self.data.sample.row[self.inside]]
-
-    @cached_property
-    def stratum(self) -> I64:
-        """The strata of the sampled pairs."""
-        return self.data.sample.stratum[self.inside]
-
-    @cached_property
-    def owner(self) -> I64:
-        """The users of the sampled pairs."""
-        return self.data.sampled_user[self.inside]
-
-    @cached_property
-    def labels(self) -> F64:
-        """The annotator's labels of all pairs."""
-        return self.data.label[self.row]
 
     @cached_property
     def label_mean(self) -> float:

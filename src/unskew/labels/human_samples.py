@@ -14,7 +14,7 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import choose
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
@@ -235,10 +235,8 @@ def _probabilities(ratings: Ratings, column: str) -> F64:
 
 def _codes(column: pl.Series) -> tuple[tuple[str, ...], I64]:
     """Number the strata by name."""
-    text = column.cast(pl.String).fill_null("–")
-    names = text.unique().sort()
-    code = text.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
-    return tuple(names), code
+    ids, code = Ids.number(column.cast(pl.String).fill_null("–"))
+    return tuple(ids.values), code.astype(np.int64)
 
 
 def _joined(

@@ -110,8 +110,8 @@ def plan_annotation(
     stated = stated_relevance(liked, above, gain, loss, relevance)
     rule, notes = _relevance(_scale(scale), stated, gain, loss)
     ready = read_runs(runs, None, 0)
-    known = None if train is None else read_ratings(train)
-    pairs = RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, known)
+    training = None if train is None else read_ratings(train)
+    pairs = RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, training)
     systems = pairs.systems
     estimand = _estimand(estimand, systems)
     rows, coefficient, counted_out = _coefficients(pairs, place_sum, estimand)
