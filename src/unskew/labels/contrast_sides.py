@@ -18,6 +18,7 @@ import numpy as np
 
 from unskew.arrays import F64, I64, Mask
 from unskew.labels.human_samples import SIMPLE, UNEQUAL, HumanSample
+from unskew.labels.recommended_pairs import positions
 from unskew.stats.intervals.shares import (
     clopper_pearson,
     hypergeometric,
@@ -161,8 +162,8 @@ class Side:
     def of(cls, data: LabelledPairs, row: I64, add: F64, sign: float) -> Side:
         """Find the sampled pairs among those of a side."""
         sampled = data.sample.row
-        index = np.minimum(np.searchsorted(row, sampled), max(row.size - 1, 0))
-        inside = row[index] == sampled if row.size else np.zeros(sampled.size, np.bool_)
+        index = positions(row, sampled)
+        inside = index >= 0
         return cls(
             data=data,
             sign=sign,

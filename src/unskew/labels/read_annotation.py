@@ -29,6 +29,7 @@ from unskew.labels.annotation_plan import (
     AnnotationPlan,
     Labels,
 )
+from unskew.labels.recommended_pairs import positions
 from unskew.report.text import counted
 
 
@@ -113,9 +114,8 @@ def _places(plan: AnnotationPlan, table: DataTable, user: str, item: str) -> I64
     planned = planned_user[plan.order] * width + planned_item[plan.order]
     keys = np.where((columns[0] < 0) | (columns[1] < 0), -1, columns[0] * width + columns[1])
     by_number = np.argsort(planned)
-    index = np.minimum(np.searchsorted(planned[by_number], keys), planned.size - 1)
-    position = by_number[index]
-    wrong = planned[position] != keys
+    index = positions(planned[by_number], keys)
+    wrong = index < 0
     if wrong.any():
         row = int(np.argmax(wrong))
         more = int(wrong.sum()) - 1
@@ -126,7 +126,7 @@ def _places(plan: AnnotationPlan, table: DataTable, user: str, item: str) -> I64
             + "; spreadsheet programs change long numbers and leading zeros of ids: copy the "
             f"labels into {TO_JUDGE} as it was written"
         )
-    return position
+    return by_number[index]
 
 
 def _parsed(plan: AnnotationPlan, table: DataTable, name: str) -> tuple[F64, Mask]:

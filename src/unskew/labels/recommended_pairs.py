@@ -252,10 +252,6 @@ class RecommendedPairs:
             )
             for name, (_, _, _, depth) in parts.items()
         }
-        judgment = np.full(union.size, -1, np.int64)
-        if judged_keys.size:
-            index = np.minimum(np.searchsorted(judged_keys, union), judged_keys.size - 1)
-            judgment = np.where(judged_keys[index] == union, index, -1)
         return cls(
             users=ids[0],
             items=ids[1],
@@ -263,7 +259,7 @@ class RecommendedPairs:
             item=frozen((union % width).astype(np.int32)),
             lists=lists,
             cutoff=cutoff,
-            judgment=frozen(judgment),
+            judgment=frozen(positions(judged_keys, union)),
             train=train,
         )
 
@@ -321,9 +317,7 @@ class RecommendedPairs:
         width = max(len(self.items), 1)
         mine = self.user.astype(np.int64) * width + self.item
         keys = user.astype(np.int64) * width + item
-        index = np.minimum(np.searchsorted(mine, keys), mine.size - 1)
-        inside = (mine[index] == keys) & (user >= 0) & (item >= 0)
-        return np.where(inside, index, -1)
+        return positions(mine, np.where((user >= 0) & (item >= 0), keys, -1))
 
     def coefficients(self, place_sum: PlaceSum, mean: str = "users") -> Coefficients:
         """Return what y = 1 of each pair adds to the value of each system.
@@ -389,6 +383,14 @@ def _places(
     listed = item[start[owner] + offset]
     filled = listed >= 0
     return owner[filled], table[listed[filled]].astype(np.int64), offset[filled] + 1, length
+
+
+def positions(ascending: I64, numbers: I64) -> I64:
+    """Return where each number stands in an ascending array; -1 where it does not occur."""
+    if not ascending.size:
+        return np.full(numbers.size, -1, np.int64)
+    index = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    return np.where(ascending[index] == numbers, index, -1)
 
 
 def _distinct(ascending: Sequence[I64]) -> I64:
