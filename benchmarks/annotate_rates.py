@@ -24,7 +24,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from unskew.labels.annotation_plan import AnnotationPlan, Labels
+from unskew.labels.annotation_designs import Labels
+from unskew.labels.annotation_plan import AnnotationPlan
 from unskew.labels.confidence_sequences import (
     Draws,
     best_capital,

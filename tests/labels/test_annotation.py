@@ -12,8 +12,7 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError
-from unskew.labels.annotation_designs import Wave, allocate, next_rows, spreads
-from unskew.labels.annotation_plan import Labels
+from unskew.labels.annotation_designs import Labels, Wave, allocate, next_rows, spreads
 from unskew.labels.annotation_status import StopRule, _decide
 from unskew.labels.confidence_sequences import TotalInterval
 from unskew.labels.read_annotation import load_plan

@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -39,6 +40,40 @@ class Wave:
     """By stratum; None for simple random draws."""
     uses_labels: bool = False
     """Whether labels of earlier waves decided how many fall on each stratum."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What annotators said so far of planned pairs, by place in the order."""
+
+    value: F64
+    """NaN where nothing was said."""
+    unclear: Mask
+    """Where they said that they cannot tell."""
+
+    @classmethod
+    def none(cls, size: int) -> Labels:
+        """Return the labels of nobody."""
+        return cls(frozen(np.full(size, np.nan)), frozen(np.zeros(size, np.bool_)))
+
+    @cached_property
+    def judged(self) -> Mask:
+        """Which pairs were looked at."""
+        seen: Mask = ~np.isnan(self.value) | self.unclear
+        return seen
+
+    @cached_property
+    def prefix(self) -> int:
+        """How many pairs were judged before the first that was not."""
+        return int(self.judged.size if self.judged.all() else self.judged.argmin())
+
+    def longer(self, size: int) -> Labels:
+        """Return the same with places behind them that nobody judged."""
+        more = Labels.none(size - self.value.size)
+        return Labels(
+            frozen(np.concatenate([self.value, more.value])),
+            frozen(np.concatenate([self.unclear, more.unclear])),
+        )
 
 
 def allocate(

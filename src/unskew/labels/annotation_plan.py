@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import as_count, as_number, check_share, checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.read.tables import ITEM, plain_name, read_table
@@ -22,6 +22,7 @@ from unskew.engine.system import versions
 from unskew.errors import DataError, SettingError
 from unskew.labels.annotation_designs import (
     DESIGNS,
+    Labels,
     Wave,
     next_rows,
     neyman_wave,
@@ -101,40 +102,6 @@ def _guide(low: int, high: int) -> str:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """What annotators said so far of planned pairs, by place in the order."""
-
-    value: F64
-    """NaN where nothing was said."""
-    unclear: Mask
-    """Where they said that they cannot tell."""
-
-    @classmethod
-    def none(cls, size: int) -> Labels:
-        """Return the labels of nobody."""
-        return cls(frozen(np.full(size, np.nan)), frozen(np.zeros(size, np.bool_)))
-
-    @cached_property
-    def judged(self) -> Mask:
-        """Which pairs were looked at."""
-        seen: Mask = ~np.isnan(self.value) | self.unclear
-        return seen
-
-    @cached_property
-    def prefix(self) -> int:
-        """How many pairs were judged before the first that was not."""
-        return int(self.judged.size if self.judged.all() else self.judged.argmin())
-
-    def longer(self, size: int) -> Labels:
-        """Return the same with places behind them that nobody judged."""
-        more = Labels.none(size - self.value.size)
-        return Labels(
-            frozen(np.concatenate([self.value, more.value])),
-            frozen(np.concatenate([self.unclear, more.unclear])),
-        )
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnnotationPlan(Result):
     """Pairs for people to judge, in an order of which every beginning is a random sample.
@@ -142,6 +109,14 @@ class AnnotationPlan(Result):
     Made by `plan_annotation`; `save` writes the file that people fill in. `read_annotation` returns
     the plan with their labels: `status` says whether they are enough, `sample` is what `assisted`
     takes, and `extend` plans further pairs.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> x, y = {1: ["a", "b"], 2: ["a", "b"]}, {1: ["c", "b"], 2: ["d", "b"]}
+    >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@2", budget=2, seed=1)
+    >>> plan.pairs().select("user", "item", "probability").rows()
+    [(2, 'd', 0.5), (1, 'c', 0.5)]
     """
 
     metric: str

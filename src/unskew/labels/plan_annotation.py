@@ -14,8 +14,8 @@ from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.judge import read_runs
-from unskew.labels.annotation_designs import DESIGNS, check_strata, strata_of
-from unskew.labels.annotation_plan import AnnotationPlan, Labels
+from unskew.labels.annotation_designs import DESIGNS, Labels, check_strata, strata_of
+from unskew.labels.annotation_plan import AnnotationPlan
 from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums
 from unskew.report.text import counted
 
@@ -108,7 +108,8 @@ def plan_annotation(
     place_sum = next(iter(place_sums(metric).values()))
     by = check_strata(strata)
     stated = stated_relevance(liked, above, gain, loss, relevance)
-    rule, notes = _relevance(_scale(scale), stated, gain, loss)
+    scale = _scale(scale)
+    rule, notes = _relevance(scale, stated, gain, loss)
     ready = read_runs(runs, None, 0)
     training = None if train is None else read_ratings(train)
     pairs = RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, training)
@@ -132,7 +133,7 @@ def plan_annotation(
         metric=metric,
         estimand=estimand,
         systems=systems,
-        scale=_scale(scale),
+        scale=scale,
         relevance=rule,
         seed=seed,
         smallest=smallest,

@@ -18,7 +18,7 @@ from unskew.data.read.tables import ITEM, USER, DataTable, column_names, read_ta
 from unskew.data.relevance import Relevance
 from unskew.engine.files import digest_of_file, inner_path, local_path, read_sealed, reading
 from unskew.errors import DataError, file_name
-from unskew.labels.annotation_designs import Wave
+from unskew.labels.annotation_designs import Labels, Wave
 from unskew.labels.annotation_plan import (
     CARD,
     FORMAT,
@@ -27,7 +27,6 @@ from unskew.labels.annotation_plan import (
     TO_JUDGE,
     UNCLEAR,
     AnnotationPlan,
-    Labels,
 )
 from unskew.labels.recommended_pairs import positions
 from unskew.report.text import counted
