@@ -24,8 +24,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from unskew.labels.annotation_designs import next_rows
-from unskew.labels.annotation_plan import AnnotationPlan, Labels, neyman_wave, plain_wave
+from unskew.labels.annotation_designs import Labels
+from unskew.labels.annotation_plan import AnnotationPlan
 from unskew.labels.confidence_sequences import (
     Draws,
     best_capital,
@@ -195,21 +195,16 @@ def _model(kind: str, liked: np.ndarray, only: list, popular: np.ndarray, rng) -
 
 def path(world: World, people: Population, seed: int) -> tuple[Draws, np.ndarray, AnnotationPlan]:
     """Return the draws of one random order of all pairs, their labels, and the first plan."""
-    plan = replace(people.plan, seed=seed)
-    used = np.zeros(len(plan.strata), np.int64)
-    if world.design == "neyman":
-        wave = neyman_wave(plan, plan.hint, BUDGET, used)
-    else:
-        wave = plain_wave(world.design, plan.sizes(), BUDGET, used)
-    nothing = np.zeros(plan.user.len(), np.bool_)
-    rows = next_rows(seed, 0, wave, (plan.user, plan.item), plan.stratum, nothing)
-    plan = first = replace(plan, order=rows, waves=(wave,), labels=Labels.none(rows.size))
+    nobody = {"order": np.zeros(0, np.int64), "waves": (), "labels": Labels.none(0)}
+    empty = replace(people.plan, seed=seed, **nobody)
+    plan = first = empty.with_wave(world.design, BUDGET, people.plan.hint)
     size = plan.user.len()
     while plan.order.size < size:
         labels = Labels(people.truth[plan.order], np.zeros(plan.order.size, np.bool_))
+        plan = replace(plan, labels=labels)
         more = min(size - plan.order.size, size if world.design == "uniform" else BUDGET)
         design = "neyman" if world.pilot else world.design.replace("neyman", "stratified")
-        plan = plan.extended(labels, more, design)
+        plan = plan.extend(more, design)
     return plan.draws(0), people.truth[plan.order], first
 
 

@@ -16,8 +16,8 @@ from unskew.engine.files import read_sealed, write_sealed
 from unskew.engine.store import Store
 from unskew.errors import DataError
 from unskew.evaluation.on_disk.files import load_means, scan_values
-from unskew.labels.annotations import load_plan, read_labels
 from unskew.labels.plan_annotation import plan_annotation
+from unskew.labels.read_annotation import load_plan, read_labels
 from unskew.recommend.saved_models import array_digest, load_model, save_model
 from unskew.splits.saved import load_splits, save_splits
 from unskew.targets.designs import AllItems

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,10 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError
-from unskew.labels.annotation_designs import Wave, allocate, next_rows, spreads
-from unskew.labels.annotation_plan import Labels
-from unskew.labels.annotation_status import _decide
+from unskew.labels.annotation_designs import Labels, Wave, allocate, next_rows, spreads
+from unskew.labels.annotation_status import StopRule, _decide
 from unskew.labels.confidence_sequences import TotalInterval
+from unskew.labels.read_annotation import load_plan
 
 plan_annotation, read_annotation = us.labels.plan_annotation, us.labels.read_annotation
 
@@ -182,7 +183,7 @@ def test_pairs_that_count_alike_are_never_drawn():
     by_place = plan_annotation(runs, "DCG@3", budget=200)
     assert set(by_place.pairs()["item"]) == {"x", "y", "z", "q"}
     levels = plan_annotation(runs, "P@3", budget=200, estimand="levels")
-    assert levels.contrasts == ("a", "b")
+    assert levels.systems == ("a", "b")
     nothing = defaultdict(float)
     sentence = "pairs that count alike for a and b were never drawn: the sample is for their diff"
     assert sentence in str(judged(plan, nothing))
@@ -297,7 +298,7 @@ def test_a_plan_survives_saving(tmp_path):
         gain={1: 0, 2: 0, 3: 0, 4: 1, 5: 3}, seed=9, smallest=0.1,
     )  # fmt: skip
     plan.save(tmp_path / "x")
-    again = read_annotation(tmp_path / "x").plan
+    again = load_plan(tmp_path / "x")
     for name in ("coefficient", "hint", "stratum", "order"):
         assert np.array_equal(getattr(again, name), getattr(plan, name))
     assert again.card() == plan.card()
@@ -345,12 +346,12 @@ def test_rows_in_any_order_give_the_same(tmp_path):
     twice = pl.concat([frame, frame.head(5)])
     one, other, third = (read_annotation(home, source) for source in (frame, shuffled, twice))
     assert one.used == 30
-    assert one.table().equals(other.table())
-    assert one.table().equals(third.table())
+    assert one.sample().equals(other.sample())
+    assert one.sample().equals(third.sample())
     assert str(one.status()) == str(other.status())
     short = read_annotation(home, frame.head(30))
-    assert short.table().equals(one.table())
-    assert "20 planned pairs are not in frame: not judged yet" in short.notes
+    assert short.sample().equals(one.sample())
+    assert "20 planned pairs are not in frame: not judged yet" in short.label_notes
     missing_label = frame.rename({"label": "rating"})
     assert read_annotation(home, missing_label).used == 30
 
@@ -399,9 +400,9 @@ def test_labels_behind_a_gap_are_held_back(tmp_path):
     )
     some = read_annotation(home, with_gap)
     assert (some.used, some.held) == (12, 27)
-    assert some.table().height == 12
+    assert some.sample().height == 12
     assert "27 labels are held back" in str(some.status())
-    assert some.status().table().equals(read_annotation(home, frame.head(12)).status().table())
+    assert some.status().rows.equals(read_annotation(home, frame.head(12)).status().rows)
     with pytest.raises(DataError, match="27 labels are held back"):
         read_annotation(home, with_gap, skipped="refuse")
     unclear = frame.with_columns(
@@ -409,10 +410,8 @@ def test_labels_behind_a_gap_are_held_back(tmp_path):
     )
     some = read_annotation(home, unclear)
     assert (some.used, some.held) == (40, 0)
-    assert some.table().height == 39
-    assert some.table()["probability"].unique().to_list() == [
-        pytest.approx(39 / some.plan.user.len())
-    ]
+    assert some.sample().height == 39
+    assert some.sample()["probability"].unique().to_list() == [pytest.approx(39 / some.user.len())]
     assert "of 1 pair nobody could tell" in str(some)
 
 
@@ -432,7 +431,7 @@ def judged(plan, liked, count=None):
     value = np.array([float(liked[pair]) for pair in plan.pairs().select("user", "item").rows()])
     value[value.size if count is None else count :] = np.nan
     labels = Labels(value, np.zeros(value.size, bool))
-    return us.labels.Annotation(plan=plan, labels=labels, source="x")
+    return replace(plan, labels=labels, source="x")
 
 
 @pytest.mark.parametrize("seeds", [80, pytest.param(500, marks=pytest.mark.slow)])
@@ -447,7 +446,7 @@ def test_the_sample_is_unbiased(case, seeds):
         if case in ("extended", "pilot"):
             more = "neyman" if case == "pilot" else "stratified"
             plan = judged(plan, liked).extend(40, more)
-        table = judged(plan, liked, 45 if case == "prefix" else None).table()
+        table = judged(plan, liked, 45 if case == "prefix" else None).sample()
         assert table.height == {"prefix": 45, "extended": 100, "pilot": 100}.get(case, 60)
         values.append(horvitz_thompson(table, plan))
     truth = sum(
@@ -457,6 +456,10 @@ def test_the_sample_is_unbiased(case, seeds):
 
 
 # Stopping
+
+
+def decision_of(status):
+    return status.card["decision"], status.card["reason"]
 
 
 def judged_by(runs, liked, metric="P@5", count=None, **settings):
@@ -471,10 +474,11 @@ def test_with_every_pair_judged_it_is_what_evaluate_says(metric):
     scores = us.evaluate(table, runs, metric, liked=1, users="all")
     size = plan_annotation(runs, metric, budget=1).user.len()
     status = judged_by(runs, liked, metric, budget=size, design="stratified").status()
-    for name, row in zip(runs, status.table().rows(), strict=True):
-        assert row[1:] == pytest.approx([scores.mean(metric)[name]] * 3, abs=1e-9)
-    assert status.decision == "stop"
-    assert "all pairs are judged" in status.reason
+    for name in runs:
+        estimate = status.row(system=name).estimate
+        assert estimate == pytest.approx([scores.mean(metric)[name]] * 3, abs=1e-9)
+    assert decision_of(status)[0] == "stop"
+    assert "all pairs are judged" in status.card["reason"]
 
 
 def test_with_every_pair_judged_an_interval_remains_where_nobody_could_tell():
@@ -484,10 +488,11 @@ def test_with_every_pair_judged_an_interval_remains_where_nobody_could_tell():
     unclear = np.zeros(size, bool)
     unclear[4] = True
     value = np.where(unclear, np.nan, whole.labels.value)
-    some = us.labels.Annotation(plan=whole.plan, labels=Labels(value, unclear), source="x")
-    assert whole.status().reason == "all pairs are judged"
-    assert "an interval remains where nobody could tell" in some.status().reason
-    for exact, wide in zip(whole.status().intervals, some.status().intervals, strict=True):
+    some = replace(whole, labels=Labels(value, unclear))
+    assert whole.status().card["reason"] == "all pairs are judged"
+    assert "an interval remains where nobody could tell" in some.status().card["reason"]
+    for name in runs:
+        exact, wide = whole.status().row(system=name), some.status().row(system=name)
         assert wide.low - 1e-12 <= exact.low == exact.high <= wide.high + 1e-12
 
 
@@ -495,31 +500,32 @@ def test_it_stops_when_the_sign_is_settled():
     runs, liked = lists(users=300)
     good = {**liked, **{(u, i): 1 for u, run in runs["s1"].items() for i in run}}
     status = judged_by(runs, good, budget=300).status(smallest=0.05)
-    assert (status.decision, status.reason) == ("stop", "s1 is better than s0 on these lists")
-    assert status.table()["high"][0] < 0
+    assert decision_of(status) == ("stop", "s1 is better than s0 on these lists")
+    assert status.conclusion[0] == "stop: s1 is better than s0 on these lists"
+    assert status.row().high < 0 < status.pair("s1", "s0").low
     lower = judged_by(runs, good, "anti-P@5", budget=300).status()
-    assert lower.reason == "s1 is better than s0 on these lists"
-    assert lower.table()["low"][0] > 0
+    assert lower.card["reason"] == "s1 is better than s0 on these lists"
+    assert lower.row().low > 0
     begin = judged_by(runs, good, budget=300, count=3).status(smallest=0.05)
-    assert begin.decision == "go on"
-    assert f"about {begin.needed:,} more" in str(begin)
-    assert begin.needed == begin.expected - 3
+    assert decision_of(begin)[0] == "go on"
+    assert f"about {begin.card['needed']:,} more" in str(begin)
+    assert begin.card["needed"] == begin.card["expected"] - 3
 
 
 def test_it_stops_when_the_difference_is_small_or_the_interval_narrow():
     runs, liked = lists(users=300)
     never = dict.fromkeys(liked, 0)
     status = judged_by(runs, never, budget=600).status(smallest=0.05)
-    assert (status.decision, status.reason) == (
+    assert decision_of(status) == (
         "stop",
         "s0 and s1 differ by less than 0.05 on these lists",
     )
     sure = judged_by(runs, liked, budget=200).status(width=0.5)
-    assert (sure.decision, sure.reason) == ("stop", "every interval is at most 0.5 wide")
+    assert decision_of(sure) == ("stop", "every interval is at most 0.5 wide")
     levels = judged_by(runs, liked, budget=60, estimand="levels")
-    assert "state how narrow" in levels.status().reason
-    assert levels.status(width=0.01).reason == "an interval is wider than 0.01"
-    assert levels.status(width=0.01).needed > 1000
+    assert "state how narrow" in levels.status().card["reason"]
+    assert levels.status(width=0.01).card["reason"] == "an interval is wider than 0.01"
+    assert levels.status(width=0.01).card["needed"] > 1000
     with pytest.raises(SettingError, match="this plan is for levels"):
         levels.status(smallest=0.1)
 
@@ -529,17 +535,18 @@ def test_the_number_still_needed_is_not_for_what_was_observed():
     runs, liked = lists(users=300)
     other = {pair: 1 - label for pair, label in liked.items()}
     one, two = (judged_by(runs, x, budget=100).status(smallest=0.05) for x in (liked, other))
-    assert one.table()["estimate"][0] == pytest.approx(-two.table()["estimate"][0])
-    assert one.expected == pytest.approx(two.expected, abs=1)
-    assert judged_by(runs, liked, budget=100).status().expected is None
+    assert one.row().value == pytest.approx(-two.row().value)
+    assert one.card["expected"] == pytest.approx(two.card["expected"], abs=1)
+    assert judged_by(runs, liked, budget=100).status().card["expected"] is None
     stated = judged_by(runs, liked, budget=100, smallest=0.05)
-    assert stated.status().expected == one.expected
+    assert stated.status().card["expected"] == one.card["expected"]
     assert "the plan stated 0.05 before" in str(stated.status(smallest=0.04))
 
 
 def test_no_compatible_value_is_said():
-    plan = judged_by(*lists(), budget=20).plan
-    decision, reason = _decide(plan, (TotalInterval(0.2, 0.1, 0.1, np.ones(1)),), None, None, 20)
+    impossible = {("a", "b"): TotalInterval(0.2, 0.1, 0.1, np.ones(1))}
+    rule = StopRule(smallest=None, width=None, level=0.95)
+    decision, reason = _decide(impossible, rule, "higher", is_complete=False)
     assert (decision, "no value is compatible" in reason) == ("stop", True)
 
 
@@ -549,16 +556,16 @@ def test_extensions_keep_what_was_judged(tmp_path):
     first = filled(home, liked, 60)
     some = read_annotation(home, first)
     longer = some.extend(50, "neyman")
-    assert longer.order[:80].tolist() == some.plan.order.tolist()
+    assert longer.order[:80].tolist() == some.order.tolist()
     assert np.unique(longer.order).size == 130
     again = longer.save(tmp_path / "b")
     rest = filled(again, liked)
     assert rest.height == 70  # twenty of the first batch, fifty new ones
     whole = read_annotation(again, rest)
     assert whole.used == 130
-    known = {(u, i): label for u, i, label in whole.table().select("user", "item", "label").rows()}
+    known = {(u, i): label for u, i, label in whole.sample().select("user", "item", "label").rows()}
     assert all(liked[pair] == label for pair, label in known.items())
-    table = whole.table()
+    table = whole.sample()
     assert table.filter(pl.col("stratum") == "judged before")["probability"].unique().to_list() == [
         1
     ]
@@ -576,13 +583,18 @@ def test_extensions_keep_what_was_judged(tmp_path):
 def test_status_shows_its_path():
     runs, liked = lists(users=100)
     status = judged_by(runs, liked, budget=100, estimand="levels").status()
-    path = status.path(10)
+    path = status.parts["path"].rows
     assert path["labels"].max() == 100
+    assert path.height == 2 * 40
     last = path.filter(pl.col("labels") == 100)
-    assert last["contrast"].to_list() == ["s0", "s1"]
-    for (low, high), one in zip(last.select("low", "high").rows(), status.intervals, strict=True):
-        assert low <= one.low + 1e-9
-        assert high >= one.high - 1e-9
+    assert last["system"].to_list() == ["s0", "s1"]
+    for (low, high), one in zip(
+        last.select("low", "high").rows(), status.rows.to_dicts(), strict=True
+    ):
+        assert low <= one["low"] + 1e-9
+        assert high >= one["high"] - 1e-9
     assert "what labels say" in json.dumps(status.figure().spec)
-    with pytest.raises(DataError, match="no pair is judged yet"):
-        judged_by(runs, liked, budget=100, count=0).status().path()
+    nothing = judged_by(runs, liked, budget=100, count=0).status()
+    assert not nothing.parts["path"].rows.height
+    with pytest.raises(DataError, match="no value to draw"):
+        nothing.figure()

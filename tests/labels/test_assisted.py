@@ -249,9 +249,9 @@ def test_slopes_leave_one_out_within_strata():
 def test_strata_equal_the_textbook():
     runs, pairs, people, model = population(5, users=120)
     ready = RecommendedPairs.of_judged(us.judge(frame(pairs, model), {"good": runs["good"]}), K)
-    mine = ready.table()
+    listed = zip(ready.users.raw(ready.user), ready.items.raw(ready.item), strict=True)
     where = {(u, i): r for r, (u, i) in enumerate(pairs)}
-    index = np.array([where[pair] for pair in mine.select("user", "item").rows()])
+    index = np.array([where[pair] for pair in listed])
     y, known = people[index], ready.strata("rank")
     rng = np.random.default_rng(5)
     rows, value, variance = [], 0.0, 0.0
@@ -502,7 +502,7 @@ def annotated(folder, runs, pairs, people, **settings):
     known = frame(pairs, people.astype(int))
     return us.labels.read_annotation(
         folder, asked.join(known, on=["user", "item"], how="left", maintain_order="left")
-    ).table()
+    ).sample()
 
 
 @pytest.mark.parametrize("design", ["uniform", "stratified"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,13 +13,11 @@ from unskew.data.dataset import data_key
 from unskew.data.events import Events
 from unskew.data.filters import apply_filters
 from unskew.data.ratings import Ratings
-from unskew.engine.store import MissingResult, Store, StoreError
-from unskew.errors import DataError, SettingError, Spelling
+from unskew.errors import SettingError, Spelling
 from unskew.evaluation.evaluate import without_dislikes
 from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.plan import Plan, PlanView
-from unskew.experiment.results import Results, ScoredSplit
-from unskew.experiment.task import Place, protocol_label, result_key, task_label, wanted_metrics
+from unskew.experiment.task import result_key, wanted_metrics
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,84 +61,6 @@ def keys_of(plan: Plan, ratings: Ratings | Events) -> set[str]:
         for system in (None, *plan.systems)
         for view in plan.views()
     }
-
-
-@dataclass(frozen=True, eq=False)
-class StoredResults:
-    """The results of a plan where they were stored."""
-
-    plan: Plan
-    ratings: Ratings | Events
-    data: str
-    """The key of the ratings."""
-    store: Store
-    scratch: Store | None
-    """Where results are that must not be kept."""
-    failed: Set[Place]
-    """Tasks that failed: of these, and of no others, results may be missing."""
-
-    def collect(self, failures: Mapping[str, str]) -> Results:
-        """Return all results; StoreError where one is gone."""
-        plan, parts = self.plan, []
-        kinds = [intervention.kind for intervention in plan.interventions]
-        for split, fold in plan.folds(self.ratings):
-            name = protocol_label(plan, split)
-            for view in plan.views():
-                lists = self._get(split, fold, view, None)
-                scores = None if lists is None else self._scores(split, fold, view, *lists)
-                if lists is None or scores is None:
-                    continue
-                change = view.intervention
-                kind = "" if change is None else change.kind
-                changed = kind if kinds.count(kind) < 2 else repr(change)
-                parts.append(ScoredSplit(name, lists[1]["label"], view, scores, changed))
-        if not parts:
-            raise DataError(
-                "no task was finished"
-                + "".join(f"\n{label}: {text}" for label, text in failures.items())
-            )
-        return Results(plan, tuple(parts), dict(failures))
-
-    def _get(self, split: int, fold: int, view: PlanView, system: str | None) -> Stored | None:
-        """Return a stored table and its card; None where its task failed."""
-        plan = self.plan
-        storable = self.scratch is None or system in plan.storable
-        where = self.store if storable or self.scratch is None else self.scratch
-        key = result_key(plan, self.data, split, fold, view, system)
-        try:
-            return where.get(key)
-        except MissingResult:
-            if (split, fold, system) in self.failed:
-                return None
-            label = task_label(plan, split, fold, system)
-            raise StoreError(
-                f"{label}: its result {key} has disappeared from {where.home}. Another process "
-                "removed it, such as unskew store gc with another plan, or a cleaner of "
-                "temporary folders. Run again, with ",
-                Spelling("store=…", "--store DIR"),
-                " in a folder that nothing else empties: existing results are not computed again",
-            ) from None
-
-    def _scores(
-        self, split: int, fold: int, view: PlanView, shared: pl.DataFrame, card: dict[str, Any]
-    ) -> Scores | None:
-        """Put the scores of one design together, of all systems whose tasks did not fail."""
-        plan = self.plan
-        results = {name: self._get(split, fold, view, name) for name in plan.systems}
-        systems = {name: result for name, result in results.items() if result is not None}
-        if not systems:
-            return None
-        content = {
-            "plan": plan.describe(),
-            "data": self.data,
-            "split": split,
-            "fold": fold,
-            "view": view.describe(),
-            "lists": card["facts"],
-            "systems": list(systems),
-            "versions": card["versions"],
-        }
-        return scores_of(plan, view, self.ratings, (shared, card), systems, content)
 
 
 def scores_of(

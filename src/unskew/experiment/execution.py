@@ -7,9 +7,11 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from unskew.checks import checked
 from unskew.data.dataset import put_data
@@ -20,12 +22,21 @@ from unskew.data.read.ratings_files import read_ratings
 from unskew.engine.executor import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.progress import notebook_progress
-from unskew.engine.store import Store, digest_of
-from unskew.errors import DataError, SettingError, is_address
-from unskew.experiment.collection import PlanData, StoredResults
-from unskew.experiment.plan import Custom, Plan
-from unskew.experiment.results import Results
-from unskew.experiment.task import Place, Task, do_stored, forget, result_key
+from unskew.engine.store import MissingResult, Store, StoreError, digest_of
+from unskew.errors import DataError, SettingError, Spelling, is_address
+from unskew.evaluation.scores import Scores
+from unskew.experiment.collection import PlanData, Stored, scores_of
+from unskew.experiment.plan import Custom, Plan, PlanView
+from unskew.experiment.results import Results, ScoredSplit
+from unskew.experiment.task import (
+    Place,
+    Task,
+    do_stored,
+    forget,
+    protocol_label,
+    result_key,
+    task_label,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -134,6 +145,7 @@ def run_plan_by(
             check_picklable(plan)
         run = _PlanRun(
             ratings=prepared.data,
+            data=put_data(opened, prepared.data),
             plan=plan,
             notes=prepared.notes,
             store=opened,
@@ -177,15 +189,19 @@ class _PlanRun:
     """A plan that is being carried out."""
 
     ratings: Ratings | Events
+    data: str
+    """The key of the ratings."""
     plan: Plan
     notes: tuple[str, ...]
     store: Store
     scratch: Store | None
+    """Where results are that must not be kept."""
     keep_going: bool
     retry_failed: bool
     failures: dict[str, str] = field(default_factory=dict)
     """Reports, by the label of the task."""
     failed: set[Place] = field(default_factory=set)
+    """Tasks that failed: of these, and of no others, results may be missing."""
 
     def carry_out(
         self,
@@ -193,8 +209,7 @@ class _PlanRun:
         progress: Callable[[RunProgress], None] | None,
     ) -> Results:
         """Do what is not in the store, and return all results."""
-        key = put_data(self.store, self.ratings)
-        tasks = tasks_of(self.plan, self.ratings, key, self.store, self.scratch)
+        tasks = tasks_of(self.plan, self.ratings, self.data, self.store, self.scratch)
         todo = self._unfinished(tasks)
         if self.failures and not self.keep_going:
             raise _failed(
@@ -212,15 +227,7 @@ class _PlanRun:
                         progress(RunProgress(done, len(tasks), len(self.failures), task.label))
         finally:
             forget()
-        stored = StoredResults(
-            plan=self.plan,
-            ratings=self.ratings,
-            data=key,
-            store=self.store,
-            scratch=self.scratch,
-            failed=self.failed,
-        )
-        return replace(stored.collect(self.failures), data_notes=self.notes)
+        return self._collect()
 
     def _unfinished(self, tasks: list[Task]) -> list[Task]:
         """Return the tasks to do; those that failed in an earlier run only if asked for."""
@@ -247,6 +254,69 @@ class _PlanRun:
             self.store.put_failure(task.key, report)
         if not self.keep_going:
             raise _failed(plan, {task.label: report}, "")
+
+    def _collect(self) -> Results:
+        """Return all results; StoreError where one is gone."""
+        plan, parts = self.plan, []
+        kinds = [intervention.kind for intervention in plan.interventions]
+        for split, fold in plan.folds(self.ratings):
+            name = protocol_label(plan, split)
+            for view in plan.views():
+                lists = self._get(split, fold, view, None)
+                scores = None if lists is None else self._scores(split, fold, view, *lists)
+                if lists is None or scores is None:
+                    continue
+                change = view.intervention
+                kind = "" if change is None else change.kind
+                changed = kind if kinds.count(kind) < 2 else repr(change)
+                parts.append(ScoredSplit(name, lists[1]["label"], view, scores, changed))
+        if not parts:
+            raise DataError(
+                "no task was finished"
+                + "".join(f"\n{label}: {text}" for label, text in self.failures.items())
+            )
+        return Results(plan, tuple(parts), dict(self.failures), self.notes)
+
+    def _get(self, split: int, fold: int, view: PlanView, system: str | None) -> Stored | None:
+        """Return a stored table and its card; None where its task failed."""
+        plan = self.plan
+        storable = self.scratch is None or system in plan.storable
+        where = self.store if storable or self.scratch is None else self.scratch
+        key = result_key(plan, self.data, split, fold, view, system)
+        try:
+            return where.get(key)
+        except MissingResult:
+            if (split, fold, system) in self.failed:
+                return None
+            label = task_label(plan, split, fold, system)
+            raise StoreError(
+                f"{label}: its result {key} has disappeared from {where.home}. Another process "
+                "removed it, such as unskew store gc with another plan, or a cleaner of "
+                "temporary folders. Run again, with ",
+                Spelling("store=…", "--store DIR"),
+                " in a folder that nothing else empties: existing results are not computed again",
+            ) from None
+
+    def _scores(
+        self, split: int, fold: int, view: PlanView, shared: pl.DataFrame, card: dict[str, Any]
+    ) -> Scores | None:
+        """Put the scores of one design together, of all systems whose tasks did not fail."""
+        plan = self.plan
+        results = {name: self._get(split, fold, view, name) for name in plan.systems}
+        systems = {name: result for name, result in results.items() if result is not None}
+        if not systems:
+            return None
+        content = {
+            "plan": plan.describe(),
+            "data": self.data,
+            "split": split,
+            "fold": fold,
+            "view": view.describe(),
+            "lists": card["facts"],
+            "systems": list(systems),
+            "versions": card["versions"],
+        }
+        return scores_of(plan, view, self.ratings, (shared, card), systems, content)
 
 
 def _failed(plan: Plan, failures: Mapping[str, str], when: str) -> DataError:

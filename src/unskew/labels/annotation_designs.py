@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.ratings import Ids
 from unskew.engine.rng import draw, generator
-from unskew.errors import SettingError
+from unskew.errors import DataError, SettingError
 from unskew.labels.recommended_pairs import STRATA, PairStrata, RecommendedPairs
 from unskew.report.text import counted
 
@@ -39,6 +40,40 @@ class Wave:
     """By stratum; None for simple random draws."""
     uses_labels: bool = False
     """Whether labels of earlier waves decided how many fall on each stratum."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What annotators said so far of planned pairs, by place in the order."""
+
+    value: F64
+    """NaN where nothing was said."""
+    unclear: Mask
+    """Where they said that they cannot tell."""
+
+    @classmethod
+    def none(cls, size: int) -> Labels:
+        """Return the labels of nobody."""
+        return cls(frozen(np.full(size, np.nan)), frozen(np.zeros(size, np.bool_)))
+
+    @cached_property
+    def judged(self) -> Mask:
+        """Which pairs were looked at."""
+        seen: Mask = ~np.isnan(self.value) | self.unclear
+        return seen
+
+    @cached_property
+    def prefix(self) -> int:
+        """How many pairs were judged before the first that was not."""
+        return int(self.judged.size if self.judged.all() else self.judged.argmin())
+
+    def longer(self, size: int) -> Labels:
+        """Return the same with places behind them that nobody judged."""
+        more = Labels.none(size - self.value.size)
+        return Labels(
+            frozen(np.concatenate([self.value, more.value])),
+            frozen(np.concatenate([self.unclear, more.unclear])),
+        )
 
 
 def allocate(
@@ -215,3 +250,53 @@ def _joined_name(names: Sequence[str]) -> str:
     if len(names) <= 3:
         return " | ".join(names)
     return f"{names[0]} | … | {names[-1]} ({len(names)} strata)"
+
+
+def plain_wave(design: str, sizes: I64, budget: int, used: I64) -> Wave:
+    """Return a wave of simple random draws, or one in proportion to the sizes of strata."""
+    if design == "uniform":
+        return Wave(design, budget, None)
+    return _wave(design, sizes, sizes.astype(np.float64), budget, used)
+
+
+def neyman_wave(
+    coefficient: F64, stratum: I32, value: F64, budget: int, used: I64, *, uses_labels: bool = False
+) -> Wave:
+    """Return a wave whose labels fall where values vary most; arguments as of `spreads`."""
+    sizes = np.bincount(stratum, minlength=used.size)
+    scores = sizes * spreads(coefficient, value, stratum, used.size)
+    return _wave("neyman", sizes, scores, budget, used, uses_labels=uses_labels)
+
+
+def _wave(
+    design: str, sizes: I64, scores: F64, budget: int, used: I64, *, uses_labels: bool = False
+) -> Wave:
+    total = allocate(sizes, scores, budget + int(used.sum()), used=used)
+    return Wave(design, budget, tuple((total - used).tolist()), uses_labels)
+
+
+def pilot_values(value: F64, hint: F64 | None, strata: int) -> F64:
+    """Return what the labels of a model leave unexplained of a first batch, by a straight line.
+
+    Parameters
+    ----------
+    value
+        What the label of each pair is worth; NaN where it has none.
+    hint
+        The labels of a model.
+    strata
+        How many there are: a handful of labels does not show the spread of each.
+    """
+    valid = ~np.isnan(value)
+    count, minimum = int(valid.sum()), 2 * strata
+    if count < minimum:
+        raise DataError(
+            f"design='neyman' takes the spread of each stratum from labels, and "
+            f"{counted(count, 'pair has', 'pairs have')} one: judge at least {minimum}, or extend "
+            f"by design='stratified'"
+        )
+    if hint is None or count < 3 or np.ptp(hint[valid]) == 0:
+        return value
+    slope, level = np.polyfit(hint[valid], value[valid], 1)
+    residual: F64 = value - (level + slope * hint)
+    return residual

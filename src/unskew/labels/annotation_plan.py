@@ -12,64 +12,39 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.checks import as_count, as_number, check_share, checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.read.tables import ITEM, plain_name, read_table
 from unskew.data.relevance import Relevance
 from unskew.engine.files import digest_of_file, inner_path, replacing_folder, sealed, write_table
 from unskew.engine.system import versions
 from unskew.errors import DataError, SettingError
-from unskew.labels.annotation_designs import Wave, allocate, next_rows, spreads
+from unskew.labels.annotation_designs import (
+    DESIGNS,
+    Labels,
+    Wave,
+    next_rows,
+    neyman_wave,
+    pilot_values,
+    plain_wave,
+)
+from unskew.labels.annotation_status import StopRule, status_of
 from unskew.labels.confidence_sequences import Draws, expected_draws, spread_of, steps_of
 from unskew.labels.recommended_pairs import PlaceSum, place_sums
+from unskew.report.estimates import Estimates
 from unskew.report.result import Result
 from unskew.report.text import counted, visible
 from unskew.splits.saved import check_folder
+from unskew.unbiased.weighted_averages import LEVEL
 
 FORMAT = 1
 TO_JUDGE, PAIRS, CARD, GUIDE = "to-judge.csv", "pairs.parquet", "card.json", "read-me.txt"
+CERTAIN = "judged before"
+"""The stratum of pairs whose labels decided which pairs were drawn next."""
 UNCLEAR = "?"
 """What annotators write where they cannot tell."""
 ROW, LABEL = "row", "label"
-
-
-def write_plan(
-    folder: str | os.PathLike[str],
-    unlabelled: pl.DataFrame,
-    titles: object,
-    pairs: pl.DataFrame,
-    card: Mapping[str, Any],
-    *,
-    force: bool,
-) -> Path:
-    """Write the files of a plan; see `AnnotationPlan.save`.
-
-    Parameters
-    ----------
-    folder
-        New or empty, or `force`.
-    asked
-        User and item of the pairs that have no label yet, in their order.
-    titles
-        What annotators see of items, or None.
-    pairs
-        All pairs, with everything that is known of them.
-    card
-        The settings.
-    force
-        Write into a folder that is not empty.
-    """
-    path = check_folder(folder, force)
-    _check_unfilled(inner_path(path, TO_JUDGE))
-    sheet = _sheet(unlabelled, titles)
-    with replacing_folder(path) as part:
-        write_table(sheet, part / TO_JUDGE, "csv")
-        write_table(pairs, part / PAIRS, "parquet")
-        files = {PAIRS: digest_of_file(part / PAIRS)}
-        content = {"format": FORMAT, **card, "files": files, "versions": versions()}
-        (part / CARD).write_bytes(sealed(content))
-        (part / GUIDE).write_text(_guide(*card["scale"]), encoding="utf-8")
-    return path
 
 
 def _check_unfilled(path: Path) -> None:
@@ -127,45 +102,21 @@ def _guide(low: int, high: int) -> str:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """What annotators said so far of planned pairs, by place in the order."""
-
-    value: F64
-    """NaN where nothing was said."""
-    unclear: Mask
-    """Where they said that they cannot tell."""
-
-    @classmethod
-    def none(cls, size: int) -> Labels:
-        """Return the labels of nobody."""
-        return cls(frozen(np.full(size, np.nan)), frozen(np.zeros(size, np.bool_)))
-
-    @cached_property
-    def judged(self) -> Mask:
-        """Which pairs were looked at."""
-        seen: Mask = ~np.isnan(self.value) | self.unclear
-        return seen
-
-    @cached_property
-    def prefix(self) -> int:
-        """How many pairs were judged before the first that was not."""
-        return int(self.judged.size if self.judged.all() else self.judged.argmin())
-
-    def longer(self, size: int) -> Labels:
-        """Return the same with places behind them that nobody judged."""
-        more = Labels.none(size - self.value.size)
-        return Labels(
-            frozen(np.concatenate([self.value, more.value])),
-            frozen(np.concatenate([self.unclear, more.unclear])),
-        )
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnnotationPlan(Result):
     """Pairs for people to judge, in an order of which every beginning is a random sample.
 
-    Made by `plan_annotation`; `save` writes the file that people fill in.
+    Made by `plan_annotation`; `save` writes the file that people fill in. `read_annotation` returns
+    the plan with their labels: `status` says whether they are enough, `sample` is what `assisted`
+    takes, and `extend` plans further pairs.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> x, y = {1: ["a", "b"], 2: ["a", "b"]}, {1: ["c", "b"], 2: ["d", "b"]}
+    >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@2", budget=2, seed=1)
+    >>> plan.pairs().select("user", "item", "probability").rows()
+    [(2, 'd', 0.5), (1, 'c', 0.5)]
     """
 
     metric: str
@@ -191,10 +142,14 @@ class AnnotationPlan(Result):
     """Rows of the pairs to judge, in the order in which they are judged."""
     waves: tuple[Wave, ...]
     labels: Labels
-    """What is known already, by place in the order: of a plan that was extended."""
+    """What people said so far, by place in the order."""
     facts: Mapping[str, Any]
     """Further entries of the card: where the pairs come from."""
     notes: tuple[str, ...] = ()
+    source: str = ""
+    """Of which file the labels are, where `read_annotation` gave the plan."""
+    file_notes: tuple[str, ...] = ()
+    """What was noticed when that file was read."""
 
     @property
     def budget(self) -> int:
@@ -205,13 +160,6 @@ class AnnotationPlan(Result):
     def design(self) -> str:
         """How pairs were drawn."""
         return ", then ".join(wave.design for wave in self.waves)
-
-    @property
-    def contrasts(self) -> tuple[str, ...]:
-        """What is estimated, by name."""
-        if self.estimand == "difference":
-            return (" less ".join(self.systems),)
-        return self.systems
 
     @cached_property
     def place_sum(self) -> PlaceSum:
@@ -227,7 +175,13 @@ class AnnotationPlan(Result):
 
     def worth(self, label: F64) -> F64:
         """Return what labels add at a place that counts 1; NaN stays NaN."""
-        return worth_of(self.place_sum, self.relevance, label)
+        result, valid = np.full(label.size, np.nan), ~np.isnan(label)
+        values, metric, rule = label[valid], self.place_sum, self.relevance
+        if metric.counts_gain:
+            result[valid] = rule.losses(values) if metric.metric.anti else rule.gains(values)
+        else:
+            result[valid] = rule.is_liked(values) != metric.metric.anti
+        return result
 
     def sizes(self) -> I64:
         """Return how many pairs each stratum has."""
@@ -281,14 +235,127 @@ class AnnotationPlan(Result):
         return chance, group
 
     def table(self) -> pl.DataFrame:
-        """Return a row per stratum: pairs, labels planned, inclusion probability of its pairs."""
-        sizes = self.sizes()
-        planned = np.bincount(self.stratum[self.order], minlength=sizes.size)
-        rows = {"stratum": list(self.strata), "pairs": sizes, "labels": planned}
+        """Return a row per stratum: pairs, labels planned, inclusion probability of its pairs.
+
+        Where people judged some, also how many of the first ones without a gap (`judged`).
+        """
+        sizes, planned = self.sizes(), self._by_stratum(self.budget)
         chance = planned / np.maximum(sizes, 1)
         if all(wave.slots is None for wave in self.waves):
             chance = np.full(sizes.size, self.budget / max(int(sizes.sum()), 1))
-        return pl.DataFrame({**rows, "probability": chance})
+        rows = {"stratum": list(self.strata), "pairs": sizes, "labels": planned}
+        judged = {"judged": self._by_stratum(self.used)} if self.source else {}
+        return pl.DataFrame({**rows, "probability": chance, **judged})
+
+    def display_table(self) -> pl.DataFrame:
+        """Return the table as people read it: of a plan with labels without probabilities."""
+        table = self.table()
+        return table.drop("probability").rename({"labels": "planned"}) if self.source else table
+
+    def _by_stratum(self, count: int) -> I64:
+        """Return how many of the first pairs of the order each stratum has."""
+        return np.bincount(self.stratum[self.order[:count]], minlength=len(self.strata))
+
+    @property
+    def used(self) -> int:
+        """How many pairs are judged without a gap from the first on: a random sample."""
+        return self.labels.prefix
+
+    @property
+    def held(self) -> int:
+        """How many labels stand behind the first pair that has none: they are held back."""
+        return int(self.labels.judged.sum()) - self.used
+
+    def sample(self) -> pl.DataFrame:
+        """Return the judged pairs: user, item, label, probability and, with strata, stratum.
+
+        `assisted(human=…)` and `unskew estimate --human` take it. Labels behind the first gap are
+        left out, and so are pairs of which nobody could tell: the probability counts the others.
+        """
+        count = self.used
+        clear = ~self.labels.unclear[:count]
+        chance, group = self.probabilities(count)
+        rows = self.order[:count][clear]
+        columns = {
+            "user": self.user.gather(rows),
+            "item": self.item.gather(rows),
+            "label": pl.Series(self.labels.value[:count][clear]).cast(pl.Int64),
+        }
+        code = np.zeros(count, np.int64) if group is None else group.astype(np.int64) + 1
+        answers, questions = np.bincount(code[clear], minlength=1), np.bincount(code, minlength=1)
+        share = np.ones(questions.size)
+        share[: answers.size] = answers / np.maximum(questions[: answers.size], 1)
+        columns["probability"] = pl.Series((chance * share[code])[clear])
+        if group is not None:
+            columns["stratum"] = pl.Series([CERTAIN, *self.strata]).gather(code[clear])
+        return pl.DataFrame(columns)
+
+    @checked
+    def status(
+        self, *, smallest: float | None = None, width: float | None = None, level: float = LEVEL
+    ) -> Estimates:
+        """Say whether the labels are enough, by intervals that hold whenever anybody looks.
+
+        Parameters
+        ----------
+        smallest
+            The smallest difference that matters; that of the plan unless given. Labels are enough
+            when the difference is surely smaller than that, and the number of labels still needed
+            is for a true difference of this size, never for the observed one.
+        width
+            Labels are also enough when every interval is narrower than this.
+        level
+            How often all intervals hold what they estimate, after every number of labels.
+
+        Returns
+        -------
+        Estimates
+            The difference, or a row per system, with its interval; part `path`: the intervals as
+            labels came in. The conclusion begins with the decision, `stop` or `go on`; `card` has
+            it with its `reason`, the number of `labels` that count, and how many are `expected` in
+            all, and still `needed`, for the stated difference or width, on average.
+
+        Examples
+        --------
+        >>> import tempfile, unskew as us
+        >>> x = {user: ["a", "b", "c"] for user in range(100)}
+        >>> y = {user: ["a", "d", "e"] for user in range(100)}
+        >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@3", budget=60, seed=1)
+        >>> plan.status(smallest=0.1).conclusion[0]
+        'go on: it is not settled which system is better'
+        """
+        if smallest is not None:
+            as_number("smallest", smallest, above=True)
+        if width is not None:
+            as_number("width", width, above=True)
+        check_share("level", level)
+        is_difference = self.estimand == "difference"
+        if smallest is not None and not is_difference:
+            raise SettingError(
+                "smallest=… is a difference of two systems, and this plan is for levels: give "
+                "width=…"
+            )
+        stated, notes = self.smallest, list(self.label_notes)
+        if smallest is not None and stated is not None and smallest != stated:
+            notes.append(
+                f"smallest difference {smallest:g}: the plan stated {stated:g} before anything "
+                f"was judged"
+            )
+        threshold = stated if smallest is None else smallest
+        names = [self.systems] if is_difference else [(system,) for system in self.systems]
+        line = (
+            f"{self.metric}: {counted(self.used, 'label')} of {self.budget:,} planned, "
+            f"{self.user.len():,} pairs in all; {self.design} design"
+        )
+        return status_of(
+            {systems: self.draws(number) for number, systems in enumerate(names)},
+            self.worth(self.labels.value[: self.used]),
+            StopRule(threshold if is_difference else None, width, level),
+            (self.metric, self.place_sum.metric.better),
+            self.budget,
+            explanation=(line,),
+            notes=tuple(notes),
+        )
 
     def pairs(self) -> pl.DataFrame:
         """Return the pairs to judge in their order: user, item, stratum, inclusion probability."""
@@ -344,9 +411,19 @@ class AnnotationPlan(Result):
         force
             Write into a folder that is not empty. A file that holds labels is never overwritten.
         """
+        path = check_folder(folder, force)
+        _check_unfilled(inner_path(path, TO_JUDGE))
         rows = self.order[~self.labels.judged]
         unlabelled = pl.DataFrame({"user": self.user.gather(rows), "item": self.item.gather(rows)})
-        return write_plan(folder, unlabelled, titles, self._every_pair(), self.card(), force=force)
+        sheet = _sheet(unlabelled, titles)
+        with replacing_folder(path) as part:
+            write_table(sheet, part / TO_JUDGE, "csv")
+            write_table(self._every_pair(), part / PAIRS, "parquet")
+            files = {PAIRS: digest_of_file(part / PAIRS)}
+            card = {"format": FORMAT, **self.card(), "files": files, "versions": versions()}
+            (part / CARD).write_bytes(sealed(card))
+            (part / GUIDE).write_text(_guide(*self.scale), encoding="utf-8")
+        return path
 
     def _every_pair(self) -> pl.DataFrame:
         """Return all pairs that count, with everything that the plan knows of them."""
@@ -369,51 +446,116 @@ class AnnotationPlan(Result):
             columns[f"coefficient_{number}"] = row
         return pl.DataFrame(columns)
 
-    def extended(self, labels: Labels, budget: int, design: str) -> AnnotationPlan:
-        """Return the plan with so many further pairs behind those that it has."""
-        taken = np.zeros(self.user.len(), np.bool_)
-        taken[self.order] = True
-        left = int((~taken).sum())
+    @checked
+    def extend(self, budget: int, design: str = "stratified") -> AnnotationPlan:
+        """Return a plan with further pairs, drawn behind those that were planned.
+
+        Pairs that have a label keep it; the new plan's file asks for those that have none. Order
+        and random draws of the earlier pairs stay, so that intervals stay valid whatever the labels
+        were.
+
+        Parameters
+        ----------
+        budget
+            How many pairs more.
+        design
+            As for `plan_annotation`; `neyman` learns from the labels where they vary most (the
+            labels before are then no longer part of the random sample for the rest: `sample` has
+            them with probability 1).
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> x, y = {1: ["a", "b"], 2: ["a", "b"]}, {1: ["c", "b"], 2: ["d", "b"]}
+        >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@2", budget=2, seed=1)
+        >>> plan.extend(1, "uniform")
+        AnnotationPlan(P@2, 3 pairs of 4)
+        """
+        as_count("budget", budget)
+        choose("design", design, DESIGNS)
+        left = self.user.len() - self.budget
         if budget > left:
             raise SettingError(
                 f"budget={budget}: only {counted(left, 'pair is', 'pairs are')} left"
             )
-        used = np.bincount(self.stratum[self.order], minlength=len(self.strata))
-        value = np.full(taken.size, np.nan)
-        planned = self.order[: labels.value.size]
-        value[planned] = self.worth(labels.value)
+        value = np.full(self.user.len(), np.nan)
+        value[self.order] = self.worth(self.labels.value)
         if design == "neyman":
-            check_pilot(self, value)
-            wave = neyman_wave(self, self._unexplained(value), budget, used, uses_labels=True)
+            value = pilot_values(value, self.hint, len(self.strata))
+        longer = self.with_wave(design, budget, value, uses_labels=design == "neyman")
+        return replace(longer, source="", file_notes=())
+
+    def with_wave(
+        self, design: str, budget: int, value: F64 | None, *, uses_labels: bool = False
+    ) -> AnnotationPlan:
+        """Return the plan with so many further pairs; `value` shows where labels vary (neyman)."""
+        used = np.bincount(self.stratum[self.order], minlength=len(self.strata))
+        if design == "neyman" and value is not None:
+            wave = neyman_wave(
+                self.coefficient, self.stratum, value, budget, used, uses_labels=uses_labels
+            )
         else:
             wave = plain_wave(design, self.sizes(), budget, used)
-        rows = next_rows(
-            self.seed, len(self.waves), wave, (self.user, self.item), self.stratum, taken
-        )
+        taken = np.zeros(self.user.len(), np.bool_)
+        taken[self.order] = True
+        ids, number = (self.user, self.item), len(self.waves)
+        rows = next_rows(self.seed, number, wave, ids, self.stratum, taken)
         order = frozen(np.concatenate([self.order, rows]))
-        longer = labels.longer(order.size)
-        return replace(self, order=order, waves=(*self.waves, wave), labels=longer)
+        labels = self.labels.longer(order.size)
+        return replace(self, order=order, waves=(*self.waves, wave), labels=labels)
 
-    def _unexplained(self, value: F64) -> F64:
-        """Return what the labels of a model leave unexplained of values, by a straight line."""
-        valid = ~np.isnan(value)
-        if self.hint is None or valid.sum() < 3 or np.ptp(self.hint[valid]) == 0:
-            return value
-        slope, level = np.polyfit(self.hint[valid], value[valid], 1)
-        residual: F64 = value - (level + slope * self.hint)
-        return residual
+    @property
+    def label_notes(self) -> tuple[str, ...]:
+        """What was held back, left out or assumed of labels."""
+        lines = list(self.file_notes)
+        if self.held:
+            row = int(self.order[self.used])
+            lines.append(
+                f"{counted(self.held, 'label is', 'labels are')} held back, as pairs before them "
+                f"have none: only the first pairs of the order without a gap are a random sample. "
+                f"The first gap: user {self.user[row]!r}, item {self.item[row]!r}"
+            )
+        unclear = int(self.labels.unclear[: self.used].sum())
+        if unclear:
+            pairs = counted(unclear, "pair")
+            lines.append(
+                f"of {pairs} nobody could tell: intervals allow for the least and the largest label"
+            )
+        counts = zip(self.strata, self._by_stratum(self.used), strict=True)
+        empty = [name for name, count in counts if not count]
+        _, group = self.probabilities(self.used)
+        if group is not None and empty and self.used:
+            lines.append(f"no pair is judged yet in: {'; '.join(empty)}")
+        return tuple(lines)
 
     def _explanation(self) -> list[str]:
         low, high = self.scale
-        what = self.contrasts[0] if self.estimand == "difference" else ", ".join(self.systems)
-        return [
+        what = (" less " if self.estimand == "difference" else ", ").join(self.systems)
+        plan = (
             f"{self.metric}, {self.estimand} ({what}): {counted(self.budget, 'pair')} of "
-            f"{self.user.len():,} to judge, {self.design} design, seed {self.seed}",
-            f"labels: whole numbers from {low} to {high}; {self.relevance}",
-        ]
+            f"{self.user.len():,} to judge, {self.design} design, seed {self.seed}"
+        )
+        if not self.source:
+            return [plan, f"labels: whole numbers from {low} to {high}; {self.relevance}"]
+        judged = f"{counted(self.used, 'pair')} of {self.budget:,} judged"
+        lines = [f"{self.source}: {judged}; {plan}"]
+        if self.estimand == "difference":
+            a, b = self.systems
+            lines.append(
+                f"pairs that count alike for {a} and {b} were never drawn: the sample is for their "
+                f"difference, not for the level of either"
+            )
+        if self.labels.unclear[: self.used].any():
+            lines.append("pairs marked ? are not in the sample, as if they were like the others")
+        if self.used < self.budget:
+            lines.append(
+                "if labels are stopped because of what they show, intervals for a fixed number of "
+                "labels are too narrow: quote the interval of the status"
+            )
+        return [*lines, *self.label_notes]
 
     def _conclusion(self) -> list[str]:
-        if self.smallest is None or self.estimand != "difference":
+        if self.source or self.smallest is None or self.estimand != "difference":
             return []
         draws = self.draws(0)
         value = draws.filled(self.worth(self.labels.value[: self.labels.prefix]), 1)
@@ -425,49 +567,9 @@ class AnnotationPlan(Result):
         ]
 
     def _summary(self) -> str:
+        if self.source:
+            return f"{self.metric}, {self.used:,} of {self.budget:,} pairs judged"
         return f"{self.metric}, {counted(self.budget, 'pair')} of {self.user.len():,}"
 
     def _content(self) -> dict[str, object]:
         return {**self.card(), "budget": self.budget, "pairs": self.pairs()}
-
-
-def worth_of(metric: PlaceSum, rule: Relevance, label: F64) -> F64:
-    """Return what labels add at a place that counts 1; NaN stays NaN."""
-    valid = ~np.isnan(label)
-    result = np.full(label.size, np.nan)
-    values = label[valid]
-    if metric.counts_gain:
-        result[valid] = rule.losses(values) if metric.metric.anti else rule.gains(values)
-    else:
-        result[valid] = rule.is_liked(values) != metric.metric.anti
-    return result
-
-
-def plain_wave(design: str, sizes: I64, budget: int, used: I64) -> Wave:
-    """Return a wave of simple random draws, or one in proportion to the sizes of strata."""
-    if design == "uniform":
-        return Wave(design, budget, None)
-    total = allocate(sizes, sizes.astype(np.float64), budget + int(used.sum()), used=used)
-    return Wave(design, budget, tuple((total - used).tolist()))
-
-
-def neyman_wave(
-    plan: AnnotationPlan, value: F64, budget: int, used: I64, *, uses_labels: bool = False
-) -> Wave:
-    """Return a wave whose labels fall where values vary most."""
-    sizes = plan.sizes()
-    spread = spreads(plan.coefficient, value, plan.stratum, sizes.size)
-    total = allocate(sizes, sizes * spread, budget + int(used.sum()), used=used)
-    return Wave("neyman", budget, tuple((total - used).tolist()), uses_labels)
-
-
-def check_pilot(plan: AnnotationPlan, value: F64) -> None:
-    """Refuse to learn the spread from a handful of labels."""
-    count = int((~np.isnan(value)).sum())
-    minimum = 2 * len(plan.strata)
-    if count < minimum:
-        raise DataError(
-            f"design='neyman' takes the spread of each stratum from labels, and "
-            f"{counted(count, 'pair has', 'pairs have')} one: judge at least {minimum}, or extend "
-            f"by design='stratified'"
-        )

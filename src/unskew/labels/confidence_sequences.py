@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -110,8 +111,7 @@ class Draws:
         return low, high
 
 
-@dataclass(frozen=True, eq=False)
-class TotalInterval:
+class TotalInterval(NamedTuple):
     """What draws say of a total. From `total_interval`."""
 
     low: float

@@ -18,6 +18,7 @@ import numpy as np
 
 from unskew.arrays import F64, I64, Mask
 from unskew.labels.human_samples import SIMPLE, UNEQUAL, HumanSample
+from unskew.labels.recommended_pairs import positions
 from unskew.stats.intervals.shares import (
     clopper_pearson,
     hypergeometric,
@@ -45,7 +46,7 @@ def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, unsample
         Labels of the annotator, less their mean over all pairs.
     stratum
         0, 1, … for each sampled pair; strata without any may be there.
-    room
+    unsampled
         By stratum: the share of its pairs that is not sampled. One that is sampled as a whole
         varies no more.
 
@@ -58,13 +59,24 @@ def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, unsample
     >>> leave_one_out_slopes(np.ones(5), y, label, stratum, np.ones(1)).round(3).tolist()
     [0.667, 0.667, 0.5, 0.5, 1.0]
     """
-    sums = _TuningSums(stratum, unsampled)
+    number = np.bincount(stratum, minlength=unsampled.size).astype(np.float64)
     columns = {"y": weight * y, "f": weight * label, "w": weight}
-    total = sums.without(weight)
+    without = {name: float(column.sum()) - column for name, column in columns.items()}
+
+    def products(first: F64, second: F64) -> F64:
+        """Return Σ unsampled (first - mean) (second - mean) within strata, without each pair."""
+        a, b, cross = (
+            np.bincount(stratum, column, unsampled.size).astype(np.float64)
+            for column in (first, second, first * second)
+        )
+        total, h = unsampled * _inside(number, a, b, cross), stratum
+        others = _inside(number[h] - 1.0, a[h] - first, b[h] - second, cross[h] - first * second)
+        return float(total.sum()) - total[h] + unsampled[h] * others
+
     with np.errstate(invalid="ignore", divide="ignore"):
-        y_mean, f_mean = (sums.without(columns[name]) / total for name in "yf")
+        y_mean, f_mean = (without[name] / without["w"] for name in "yf")
         product = {
-            name: sums.products(columns[name[0]], columns[name[1]])
+            name: products(columns[name[0]], columns[name[1]])
             for name in ("yf", "yw", "fw", "ff", "ww")
         }
         top = product["yf"] - y_mean * product["fw"] - f_mean * product["yw"]
@@ -74,31 +86,6 @@ def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, unsample
     # Where all labels are alike, rounding leaves a little of what should be 0.
     usable = (bottom > _NOTHING * float((columns["f"] ** 2).sum())) & np.isfinite(slope)
     return np.where(usable, slope, 0.0)
-
-
-class _TuningSums:
-    """Sums over all pairs but one, for each in turn."""
-
-    def __init__(self, stratum: I64, unsampled: F64) -> None:
-        self.stratum, self.unsampled = stratum, unsampled
-        self.number = np.bincount(stratum, minlength=unsampled.size).astype(np.float64)
-
-    def without(self, column: F64) -> F64:
-        """Return the sum without each pair."""
-        return float(column.sum()) - column
-
-    def products(self, first: F64, second: F64) -> F64:
-        """Return Σ unsampled (first - mean) (second - mean) within strata, without each pair."""
-        h = self.stratum
-        a, b, cross = (self._by_stratum(column) for column in (first, second, first * second))
-        total = self.unsampled * _inside(self.number, a, b, cross)
-        others = _inside(
-            self.number[h] - 1.0, a[h] - first, b[h] - second, cross[h] - first * second
-        )
-        return float(total.sum()) - total[h] + self.unsampled[h] * others
-
-    def _by_stratum(self, column: F64) -> F64:
-        return np.bincount(self.stratum, column, self.unsampled.size).astype(np.float64)
 
 
 def _inside(number: F64, a: F64, b: F64, product: F64) -> F64:
@@ -141,11 +128,6 @@ class LabelledPairs:
     population: str = LISTS
 
     @cached_property
-    def is_binary(self) -> bool:
-        """Whether people's labels are 0 or 1."""
-        return bool(np.isin(self.y, (0.0, 1.0)).all())
-
-    @cached_property
     def sampled_user(self) -> I64:
         """The user of each sampled pair."""
         return self.user[self.sample.row]
@@ -165,15 +147,36 @@ class Side:
     """Which pairs of the sample are among them."""
     weight: F64
     """Of the sampled ones: what it adds, over its probability."""
+    y: F64
+    """People's labels of the sampled pairs."""
+    label: F64
+    """The annotator's labels of the sampled pairs."""
+    stratum: I64
+    """The strata of the sampled pairs."""
+    owner: I64
+    """The users of the sampled pairs."""
+    labels: F64
+    """The annotator's labels of all pairs."""
 
     @classmethod
     def of(cls, data: LabelledPairs, row: I64, add: F64, sign: float) -> Side:
         """Find the sampled pairs among those of a side."""
         sampled = data.sample.row
-        index = np.minimum(np.searchsorted(row, sampled), max(row.size - 1, 0))
-        inside = row[index] == sampled if row.size else np.zeros(sampled.size, np.bool_)
-        weight = add[index[inside]] / data.sample.probability[inside]
-        return cls(data=data, sign=sign, row=row, add=add, inside=inside, weight=weight)
+        index = positions(row, sampled)
+        inside = index >= 0
+        return cls(
+            data=data,
+            sign=sign,
+            row=row,
+            add=add,
+            inside=inside,
+            weight=add[index[inside]] / data.sample.probability[inside],
+            y=data.y[inside],
+            label=data.label[sampled[inside]],
+            stratum=data.sample.stratum[inside],
+            owner=data.sampled_user[inside],
+            labels=data.label[row],
+        )
 
     @property
     def number(self) -> int:
@@ -186,40 +189,9 @@ class Side:
         return float(self.add.sum())
 
     @cached_property
-    def y(self) -> F64:
-        """People's labels of the sampled pairs."""
-        return self.data.y[self.inside]
-
-    @cached_property
-    def label(self) -> F64:
-        """The annotator's labels of the sampled pairs."""
-        return self.data.label[self.data.sample.row[self.inside]]
-
-    @cached_property
-    def stratum(self) -> I64:
-        """The strata of the sampled pairs."""
-        return self.data.sample.stratum[self.inside]
-
-    @cached_property
-    def owner(self) -> I64:
-        """The users of the sampled pairs."""
-        return self.data.sampled_user[self.inside]
-
-    @cached_property
-    def labels(self) -> F64:
-        """The annotator's labels of all pairs."""
-        return self.data.label[self.row]
-
-    @cached_property
     def label_mean(self) -> float:
         """The weighted mean of the annotator's labels over all pairs."""
         return float((self.add * self.labels).sum()) / self.total
-
-    @cached_property
-    def is_equal(self) -> bool:
-        """Whether all pairs add the same."""
-        lowest, highest = float(self.add.min()), float(self.add.max())
-        return highest - lowest <= 1e-9 * highest
 
     @property
     def is_whole(self) -> bool:
@@ -335,7 +307,9 @@ def _cells(side: Side, mask: Mask, members: Mask, level: float) -> tuple[F64, F6
     weight, y = side.weight[mask], side.y[mask]
     data = side.data
     is_simple = data.population == LISTS and data.sample.kind == SIMPLE
-    if is_simple and side.is_equal and data.is_binary:
+    smallest, largest = float(side.add.min()), float(side.add.max())
+    is_equal, is_binary = largest - smallest <= 1e-9 * largest, np.isin(data.y, (0.0, 1.0)).all()
+    if is_simple and is_equal and is_binary:
         lowest, highest = hypergeometric(int(y.sum()), y.size, int(members.sum()), level)
         return np.array([part]), np.array([y.mean()]), np.array([lowest]), np.array([highest])
     bucket = np.floor(np.log(weight / weight.max()) / math.log(BUCKET) + 1e-9).astype(np.int64)
@@ -379,13 +353,16 @@ def sampling_covariance(
     else:
         for i, first in enumerate(moves):
             for j, second in enumerate(moves[: i + 1]):
-                result[i, j] = result[j, i] = _product(sample, first, second, finite)
+                result[i, j] = result[j, i] = drawn_covariance(sample, first, second, finite)
     covariance: F64 = result * inflation[:, None] * inflation[None, :]
     return covariance
 
 
-def _product(sample: HumanSample, first: F64, second: F64, finite: bool) -> float:
-    """Return Σ over strata of unsampled x n / (n - 1) x Σ (first - mean) (second - mean)."""
+def drawn_covariance(sample: HumanSample, first: F64, second: F64, finite: bool = True) -> float:
+    """Return Σ over strata of unsampled x n / (n - 1) x Σ (first - mean) (second - mean).
+
+    Of sums over the sample of what pairs add; of pairs drawn one by one without means.
+    """
     unsampled = 1.0 - sample.probability if sample.kind == UNEQUAL else sample.unsampled
     unsampled = unsampled if finite else (unsampled > 0).astype(np.float64)
     if sample.kind == UNEQUAL:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import choose
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ids, Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
@@ -23,7 +24,6 @@ from unskew.labels.recommended_pairs import (
     PlaceSum,
     RecommendedPairs,
     place_sums,
-    rows_of_ratings,
 )
 from unskew.report.text import counted
 
@@ -125,7 +125,7 @@ def human_sample(
         One of `STRATA`: the sample was drawn at random within these strata of the pairs.
     """
     notes, everything = [*people.notes], len(people)
-    people, rows = _recommended(people, rows_of_ratings(pairs, people), notes)
+    people, rows = _recommended(people, pairs.rows_of(people), notes)
     if strata is not None:
         design = _known_strata(rows, pairs, choose("strata", strata, STRATA))
     else:
@@ -144,8 +144,7 @@ def human_sample(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _DrawnPairs:
+class _DrawnPairs(NamedTuple):
     """How pairs were drawn."""
 
     kind: str
@@ -236,10 +235,8 @@ def _probabilities(ratings: Ratings, column: str) -> F64:
 
 def _codes(column: pl.Series) -> tuple[tuple[str, ...], I64]:
     """Number the strata by name."""
-    text = column.cast(pl.String).fill_null("–")
-    names = text.unique().sort()
-    code = text.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
-    return tuple(names), code
+    ids, code = Ids.number(column.cast(pl.String).fill_null("–"))
+    return tuple(ids.values), code.astype(np.int64)
 
 
 def _joined(
@@ -278,8 +275,7 @@ CLOSE = 2e-3
 """Probabilities in a file are rounded: so far may their sum be from the number of pairs."""
 
 
-@dataclass(frozen=True, eq=False)
-class SampleFrame:
+class SampleFrame(NamedTuple):
     """The pairs that do not count alike for two systems, from which a sample was drawn."""
 
     a: str

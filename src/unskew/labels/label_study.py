@@ -153,8 +153,8 @@ class LabelStudy:
                 self._rows_of, _LabelWork(place_sum, data, scale, coefficients), levels, draws
             )
             contrasts: list[tuple[str, str | None]] = [(name, None) for name in systems]
-            for some in map_blocks(estimate, [*contrasts, *couples], threads):
-                rows += some
+            for contrast_rows in map_blocks(estimate, [*contrasts, *couples], threads):
+                rows += contrast_rows
         return rows
 
     def _rows_of(
@@ -253,14 +253,14 @@ def _estimates(
     """Return the numbers by estimator; `together` is the interval at the second level."""
     estimates = [contrast.estimates[name] for name in ESTIMATORS]
     if draws is None:
-        ends = [[estimate.interval(level) for level in levels] for estimate in estimates]
+        intervals = [[estimate.interval(level) for level in levels] for estimate in estimates]
     else:
         stratum = contrast.data.sample.stratum
         if contrast.data.population == USERS:
             stratum = np.zeros(contrast.data.users, np.int64)
-        ends = bootstrap_ends(estimates, stratum, levels, *draws)
+        intervals = bootstrap_ends(estimates, stratum, levels, *draws)
     rows = {}
-    for estimate, (single, together) in zip(estimates, ends, strict=True):
+    for estimate, (single, together) in zip(estimates, intervals, strict=True):
         is_drawn = draws is not None and estimate.method == "score"
         rows[estimate.estimator] = {
             "value": scale * estimate.value,

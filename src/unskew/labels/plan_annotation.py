@@ -13,12 +13,11 @@ from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.errors import DataError, SettingError, Spelling
-from unskew.judging.judge import name_systems
-from unskew.labels.annotation_designs import DESIGNS, check_strata, next_rows, strata_of
-from unskew.labels.annotation_plan import AnnotationPlan, Labels, neyman_wave, plain_wave
-from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums, rows_of_ratings
+from unskew.judging.judge import read_runs
+from unskew.labels.annotation_designs import DESIGNS, Labels, check_strata, strata_of
+from unskew.labels.annotation_plan import AnnotationPlan
+from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums
 from unskew.report.text import counted
-from unskew.runs import Run, read_run
 
 ESTIMANDS = ("difference", "levels")
 STRATA = ("disagreement", "rank")
@@ -69,7 +68,7 @@ def plan_annotation(
 
         `uniform`: simple random draws without replacement. `neyman`: in proportion to pairs x
         spread of what they add, as `labels` show it. To take the spread from labels of people, plan
-        a first batch by another design, then extend it (`Annotation.extend`).
+        a first batch by another design, then extend it (`AnnotationPlan.extend`).
     estimand
         What is estimated: `difference` (the first run less the second) or `levels` of all. Default:
         the difference of two runs.
@@ -109,8 +108,12 @@ def plan_annotation(
     place_sum = next(iter(place_sums(metric).values()))
     by = check_strata(strata)
     stated = stated_relevance(liked, above, gain, loss, relevance)
-    rule, notes = _relevance(_scale(scale), stated, gain, loss)
-    systems, pairs = _pairs(runs, place_sum, None if train is None else read_ratings(train))
+    scale = _scale(scale)
+    rule, notes = _relevance(scale, stated, gain, loss)
+    ready = read_runs(runs, None, 0)
+    training = None if train is None else read_ratings(train)
+    pairs = RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, training)
+    systems = pairs.systems
     estimand = _estimand(estimand, systems)
     rows, coefficient, counted_out = _coefficients(pairs, place_sum, estimand)
     notes = [*counted_out, *_without_lists(pairs), *notes]
@@ -130,7 +133,7 @@ def plan_annotation(
         metric=metric,
         estimand=estimand,
         systems=systems,
-        scale=_scale(scale),
+        scale=scale,
         relevance=rule,
         seed=seed,
         smallest=smallest,
@@ -148,25 +151,14 @@ def plan_annotation(
     )
     if labels is not None:
         plan = _with_hints(plan, pairs, rows, read_ratings(labels))
-    return _first_wave(plan, design, budget)
-
-
-def _first_wave(plan: AnnotationPlan, design: str, budget: int) -> AnnotationPlan:
-    used = np.zeros(len(plan.strata), np.int64)
-    if design == "neyman":
-        if plan.hint is None:
-            raise SettingError(
-                "design='neyman' needs to know where labels vary: give labels=… of a model, or "
-                "plan a first batch by another design and extend it when people have judged it (",
-                Spelling("read_annotation(…).extend(…)", "unskew annotate extend"),
-                ")",
-            )
-        wave = neyman_wave(plan, plan.hint, budget, used)
-    else:
-        wave = plain_wave(design, plan.sizes(), budget, used)
-    nothing = np.zeros(plan.user.len(), np.bool_)
-    rows = next_rows(plan.seed, 0, wave, (plan.user, plan.item), plan.stratum, nothing)
-    return replace(plan, order=frozen(rows), waves=(wave,), labels=Labels.none(rows.size))
+    if design == "neyman" and plan.hint is None:
+        raise SettingError(
+            "design='neyman' needs to know where labels vary: give labels=… of a model, or plan a "
+            "first batch by another design and extend it when people have judged it (",
+            Spelling("read_annotation(…).extend(…)", "unskew annotate extend"),
+            ")",
+        )
+    return plan.with_wave(design, budget, plan.hint)
 
 
 def _scale(scale: tuple[int, int]) -> tuple[int, int]:
@@ -198,19 +190,6 @@ def _relevance(
     return stated, notes
 
 
-def _pairs(
-    runs: object, place_sum: PlaceSum, train: Ratings | None
-) -> tuple[tuple[str, ...], RecommendedPairs]:
-    """Read the lists and lay them over one numbering."""
-    ready: dict[str, Run] = {}
-    for name, source in name_systems(runs).items():
-        try:
-            ready[name] = read_run(source, keep_scores=False)
-        except DataError as problem:
-            raise DataError(f"{name}: ", *problem.args) from None
-    return tuple(ready), RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, train)
-
-
 def _estimand(estimand: str | None, systems: Sequence[str]) -> str:
     if estimand is None:
         return "difference" if len(systems) == 2 else "levels"
@@ -225,9 +204,10 @@ def _coefficients(
     pairs: RecommendedPairs, place_sum: PlaceSum, estimand: str
 ) -> tuple[I64, F64, list[str]]:
     """Return the rows that count, contrasts x rows what they add, and how many do not count."""
+    coefficients = pairs.coefficients(place_sum)
     if estimand == "difference":
         a, b = pairs.systems
-        rows, add = pairs.contrast(place_sum, a, b)
+        rows, add = coefficients.contrast(a, b)
         if not rows.size:
             raise DataError(
                 f"{a} and {b} recommend the same: their difference is 0, whatever it is"
@@ -240,7 +220,7 @@ def _coefficients(
         return rows, add[None, :], [note] * (out > 0)
     table = np.zeros((len(pairs.systems), len(pairs)))
     for line, name in zip(table, pairs.systems, strict=True):
-        row, add = pairs.contrast(place_sum, name)
+        row, add = coefficients.contrast(name)
         line[row] = add
     rows = np.flatnonzero(table.any(axis=0))
     return rows, np.ascontiguousarray(table[:, rows]), []
@@ -264,7 +244,7 @@ def _with_hints(
     plan: AnnotationPlan, pairs: RecommendedPairs, rows: I64, labels: Ratings
 ) -> AnnotationPlan:
     """Add the labels of a model, brought to the range of what labels are worth."""
-    position = rows_of_ratings(pairs, labels)
+    position = pairs.rows_of(labels)
     value = np.full(len(pairs), np.nan)
     value[position[position >= 0]] = labels.value[position >= 0]
     value = value[rows]

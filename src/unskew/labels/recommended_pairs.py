@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
@@ -16,15 +16,14 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.judged import Judged, Need
 from unskew.judging.shape import View
 from unskew.metrics.block import WHOLE
-from unskew.metrics.definition import REGISTRY, Definition
+from unskew.metrics.definition import REGISTRY
 from unskew.metrics.names import Metric, parse
 from unskew.metrics.settings import Params
 from unskew.metrics.weighted import Linear, Weighted
 from unskew.runs import Run
 
 
-@dataclass(frozen=True)
-class PlaceSum:
+class PlaceSum(NamedTuple):
     """A metric as a sum over places: the discount of a place times what its item is worth."""
 
     label: str
@@ -41,12 +40,6 @@ class PlaceSum:
         """Whether an item adds its gain; else 1 if it is liked."""
         return self.form.column(self.params)[0] == "gain"
 
-    @property
-    def is_per_list(self) -> bool:
-        """Whether it is divided by the length of the list."""
-        per_list = self.params.get("per", "k") == "list" or self.metric.cutoff is None
-        return self.form.per_cutoff and per_list
-
     def discounts(self, rank: I64) -> F64:
         """Return what a place counts, 0 below the cutoff."""
         table = self.form.discount(self.params, int(rank.max(initial=1)))
@@ -57,7 +50,8 @@ class PlaceSum:
         if not self.form.per_cutoff:
             return np.ones(depth.size)
         cutoff = self.metric.whole_cutoff
-        places = np.minimum(depth, cutoff) if self.is_per_list else np.full(depth.size, cutoff)
+        is_per_list = self.params.get("per", "k") == "list" or self.metric.cutoff is None
+        places = np.minimum(depth, cutoff) if is_per_list else np.full(depth.size, cutoff)
         return np.maximum(places, 1).astype(np.float64)
 
     def worth(self, view: View) -> F64:
@@ -88,9 +82,10 @@ DCG, RBP or an anti-twin
         metric = parse(text)
         why = _refusal(metric)
         if why:
+            allowed = [name for name in REGISTRY if not _refusal(Metric(name))]
             raise SettingError(
                 f"{text} cannot be estimated from judgments of recommended items: {why}; take one "
-                f"of {', '.join(_allowed())} or an anti-twin"
+                f"of {', '.join(allowed)} or an anti-twin"
             )
         form = metric.definition.linear
         assert form is not None
@@ -111,28 +106,17 @@ def _refusal(metric: Metric) -> str:
         return "it is divided by an ideal list, which may hold items that no system recommends"
     if definition.linear is None:
         return "it is not a sum over the places of a list with weights that are known beforehand"
-    if not _is_sum(definition, metric.params):
+    sum_if = form.sum_if if isinstance(form, Weighted) else None
+    if sum_if is None or any(metric.params[key] != value for key, value in sum_if.items()):
         return "it is divided by all liked items of a user, also those that no system recommends"
     return ""
-
-
-def _is_sum(definition: Definition, params: Params) -> bool:
-    form = definition.weighted
-    if not isinstance(form, Weighted) or form.sum_if is None:
-        return False
-    return all(params[key] == value for key, value in form.sum_if.items())
-
-
-def _allowed() -> list[str]:
-    return [name for name in REGISTRY if not _refusal(Metric(name))]
 
 
 MEANS = ("users", "ratio")
 STRATA = ("rank", "popularity", "disagreement")
 
 
-@dataclass(frozen=True, eq=False)
-class Listed:
+class Listed(NamedTuple):
     """The places of one system: which pair stands where, in ascending order of the pairs."""
 
     pair: I64
@@ -143,21 +127,19 @@ class Listed:
     """By user: the length of the list, places without an item included; 0 without a list."""
 
 
-@dataclass(frozen=True, eq=False)
-class PairStrata:
+class PairStrata(NamedTuple):
     """A stratum for each recommended pair."""
 
     names: tuple[str, ...]
     code: I32
 
-    @cached_property
+    @property
     def sizes(self) -> I64:
         """How many pairs each stratum has."""
         return np.bincount(self.code, minlength=len(self.names))
 
 
-@dataclass(frozen=True, eq=False)
-class Coefficients:
+class Coefficients(NamedTuple):
     """What y = 1 of each pair adds to the value of each system, by one metric."""
 
     pair: Mapping[str, I64]
@@ -270,10 +252,6 @@ class RecommendedPairs:
             )
             for name, (_, _, _, depth) in parts.items()
         }
-        judgment = np.full(union.size, -1, np.int64)
-        if judged_keys.size:
-            index = np.minimum(np.searchsorted(judged_keys, union), judged_keys.size - 1)
-            judgment = np.where(judged_keys[index] == union, index, -1)
         return cls(
             users=ids[0],
             items=ids[1],
@@ -281,7 +259,7 @@ class RecommendedPairs:
             item=frozen((union % width).astype(np.int32)),
             lists=lists,
             cutoff=cutoff,
-            judgment=frozen(judgment),
+            judgment=frozen(positions(judged_keys, union)),
             train=train,
         )
 
@@ -332,24 +310,21 @@ class RecommendedPairs:
             counts += np.bincount(self.item, self.times_listed, counts.size).astype(np.int64)
         return frozen(counts[self.item])
 
-    def rows_of(self, user: I32 | I64, item: I32 | I64) -> I64:
-        """Return the row of each pair of a user and an item, -1 where no system recommends it.
-
-        Users and items are numbers of `users` and `items`; -1 stands for a stranger.
-        """
+    def rows_of(self, ratings: Ratings) -> I64:
+        """Return which recommended pair each rating is of, -1 for none."""
+        user = self.users.codes(ratings.users.values)[ratings.user]
+        item = self.items.codes(ratings.items.values)[ratings.item]
         width = max(len(self.items), 1)
         mine = self.user.astype(np.int64) * width + self.item
         keys = user.astype(np.int64) * width + item
-        index = np.minimum(np.searchsorted(mine, keys), mine.size - 1)
-        inside = (mine[index] == keys) & (user >= 0) & (item >= 0)
-        return np.where(inside, index, -1)
+        return positions(mine, np.where((user >= 0) & (item >= 0), keys, -1))
 
     def coefficients(self, place_sum: PlaceSum, mean: str = "users") -> Coefficients:
         """Return what y = 1 of each pair adds to the value of each system.
 
         Parameters
         ----------
-        one
+        place_sum
             The metric.
         mean
             `users`: the mean over users with a list of any system. `ratio`: all places of a system
@@ -369,17 +344,6 @@ class RecommendedPairs:
         return Coefficients(
             {name: listed.pair for name, listed in self.lists.items()}, add, len(self)
         )
-
-    def contrast(
-        self, place_sum: PlaceSum, a: str, b: str | None = None, mean: str = "users"
-    ) -> tuple[I64, F64]:
-        """Return the pairs that count for a, or for a less b, and what y = 1 of each adds.
-
-        For several contrasts of one metric take `coefficients` once.
-        """
-        for name in (a,) if b is None else (a, b):
-            choose("system", name, self.systems)
-        return self.coefficients(place_sum, mean).contrast(a, b)
 
     def strata(self, by: str) -> PairStrata:
         """Part the pairs.
@@ -408,18 +372,6 @@ class RecommendedPairs:
         )
         return _named(group, dict(zip(present.tolist(), words, strict=True)))
 
-    def table(self) -> pl.DataFrame:
-        """Return a row per pair: user, item, and the rank in each system's list (null: not in it).
-
-        The columns of systems are named `rank: NAME`.
-        """
-        columns = {"user": self.users.raw(self.user), "item": self.items.raw(self.item)}
-        for name, listed in self.lists.items():
-            rank = np.zeros(len(self), np.int64)
-            rank[listed.pair] = listed.rank
-            columns[f"rank: {name}"] = pl.Series(rank).replace(0, None)
-        return pl.DataFrame(columns)
-
 
 def _places(
     start: I64, length: I64, item: I32, table: I32, cutoff: int
@@ -431,6 +383,14 @@ def _places(
     listed = item[start[owner] + offset]
     filled = listed >= 0
     return owner[filled], table[listed[filled]].astype(np.int64), offset[filled] + 1, length
+
+
+def positions(ascending: I64, numbers: I64) -> I64:
+    """Return where each number stands in an ascending array; -1 where it does not occur."""
+    if not ascending.size:
+        return np.full(numbers.size, -1, np.int64)
+    index = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    return np.where(ascending[index] == numbers, index, -1)
 
 
 def _distinct(ascending: Sequence[I64]) -> I64:
@@ -453,12 +413,3 @@ def _named(group: I64 | I32, names: Mapping[int, str]) -> PairStrata:
     return PairStrata(
         tuple(names[int(number)] for number in present), frozen(code.astype(np.int32))
     )
-
-
-def rows_of_ratings(pairs: RecommendedPairs, ratings: Ratings) -> I64:
-    """Return which recommended pair each rating is of, -1 for none."""
-    tables: Sequence[I32] = [
-        ids.codes(source.values)
-        for ids, source in ((pairs.users, ratings.users), (pairs.items, ratings.items))
-    ]
-    return pairs.rows_of(tables[0][ratings.user], tables[1][ratings.item])

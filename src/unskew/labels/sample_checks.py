@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.labels.contrast_sides import CARRIERS, effective_number
-from unskew.labels.human_samples import SIMPLE, STRATIFIED, UNEQUAL, HumanSample
+from unskew.labels.contrast_sides import CARRIERS, drawn_covariance, effective_number
+from unskew.labels.human_samples import SIMPLE, STRATIFIED, HumanSample
 from unskew.labels.recommended_pairs import RecommendedPairs
 from unskew.report.columns import (
     GROUP,
@@ -138,7 +138,7 @@ def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]
     else:
         added = values / sample.probability
         value = float(added.sum())
-        variance = _spread(sample, added)
+        variance = drawn_covariance(sample, added, added)
     z = value / math.sqrt(variance) if variance > 1e-15 * max(value * value, 1e-300) else 0.0
     p = _two_sided(z)
     return of, p, f"sampled pairs {words[0] if z > 0 else words[1]} than all pairs (p = {p:.2g})"
@@ -146,18 +146,6 @@ def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]
 
 def _two_sided(z: float) -> float:
     return min(2 * NormalDist().cdf(-abs(z)), 1.0)
-
-
-def _spread(sample: HumanSample, added: F64) -> float:
-    """Return the variance of Σ added over draws of the sample."""
-    if sample.kind == UNEQUAL:
-        return float(((1 - sample.probability) * added**2).sum())
-    size = len(sample.names)
-    sums = np.bincount(sample.stratum, added, size)
-    squares = np.bincount(sample.stratum, added**2, size)
-    number = np.maximum(sample.number, 1.0)
-    inside = (squares - sums**2 / number) * number / np.maximum(number - 1.0, 1.0)
-    return float((sample.unsampled * inside).sum())
 
 
 def _middle_ranks(values: I64) -> F64:

@@ -177,11 +177,11 @@ def wins_of(lists: TopLists, behaviour: Behaviour, method: str, seed: int, lo: i
     from unskew.online import kernels
 
     key = np.uint64(key_of(seed, f"online/{method}", *lists.draw_names))
-    kernel = kernels.balanced_block if method == "balanced" else kernels.team_block
+    is_balanced = method == "balanced"
 
     def block(bounds: tuple[int, int]) -> I64:
         wins = np.zeros((len(lists.systems), len(lists.systems)), np.int64)
-        kernel(*bounds, key, lists.item, lists.liked, behaviour, wins)
+        kernels.merge_block(*bounds, key, is_balanced, lists.item, lists.liked, behaviour, wins)
         return wins
 
     return sum_blocks(block, lo, hi, lists.k)

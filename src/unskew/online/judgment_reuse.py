@@ -188,7 +188,11 @@ def reuse_judgments(
 
 
 def judge_again(
-    lists: TopLists, took_part: Sequence[str], behaviour: Behaviour, seed: int, shown: int | None
+    lists: TopLists,
+    took_part: Sequence[str],
+    behaviour: Behaviour,
+    seed: int,
+    impressions: int | None,
 ) -> Reused:
     """Run an A/B test of some systems, and judge all by what users did in it.
 
@@ -200,13 +204,13 @@ def judge_again(
         Names of those in the test; they come first in the result.
     behaviour, seed
         What users do, and the seed of the test.
-    shown
-        How many impressions; None = every user is shown every participant's list.
+    impressions
+        How many; None = every user is shown every participant's list.
     """
     from unskew.online import kernels
 
     part = lists.only(took_part)
-    mark = log_of(part, behaviour, seed, shown)
+    mark = log_of(part, behaviour, seed, impressions)
     lists = lists.only([*took_part, *(name for name in lists.systems if name not in took_part)])
     seen = np.zeros(lists.item.shape, np.uint8)
     kernels.look_up(part.item, frozen(mark), lists.item, seen)

@@ -149,38 +149,6 @@ def team_draft(state: np.uint64, item: I32, u: int, mixed: I32, team: I32, sourc
 
 
 @kernel
-def team_block(
-    lo: int,
-    hi: int,
-    key: np.uint64,
-    item: I32,
-    liked: U8,
-    behaviour: Behaviour,
-    wins: I64,
-) -> None:
-    """Count in how many impressions the team of one system got more clicks than that of another."""
-    systems, users, k = item.shape
-    mixed, team, source = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
-    truth, clicked = np.empty(k, np.uint8), np.empty(k, np.uint8)
-    credit = np.empty(systems, np.int64)
-    for n in range(lo, hi):
-        state = first(key, n)
-        u = below(second(state, 0), users)
-        size = team_draft(state, item, u, mixed, team, source)
-        for r in range(size):
-            truth[r] = liked[team[r], u, source[r]]
-        count = click(state, size, mixed, truth, behaviour, clicked)
-        if not count:
-            continue
-        credit[:] = 0
-        for r in range(size):
-            credit[team[r]] += clicked[r]
-        for a in range(systems):
-            for b in range(systems):
-                wins[a, b] += credit[a] > credit[b]
-
-
-@kernel
 def balance(coin: int, a: I32, b: I32, mixed: I32) -> Any:
     """Merge two lists so that any top of it holds as much of the top of both; return its length.
 
@@ -226,31 +194,48 @@ def balanced_credit(size: int, mixed: I32, clicked: U8, a: I32, b: I32) -> Any:
 
 
 @kernel
-def balanced_block(
+def merge_block(
     lo: int,
     hi: int,
     key: np.uint64,
+    balanced: bool,
     item: I32,
     liked: U8,
     behaviour: Behaviour,
     wins: I64,
 ) -> None:
-    """Count in how many impressions one of two systems gets more clicks than the other."""
-    _, users, k = item.shape
-    mixed, truth, clicked = np.empty(k, np.int32), np.empty(k, np.uint8), np.empty(k, np.uint8)
+    """Count in how many impressions one system gets more clicks than another.
+
+    `balanced`: two lists, merged by `balance`; else any number of teams.
+    """
+    systems, users, k = item.shape
+    mixed, team, source = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
+    truth, clicked = np.empty(k, np.uint8), np.empty(k, np.uint8)
+    credit = np.empty(systems, np.int64)
     for n in range(lo, hi):
         state = first(key, n)
         u = below(second(state, 0), users)
-        a, b = item[0, u], item[1, u]
-        size = balance(below(second(state, 1), 2), a, b, mixed)
+        if balanced:
+            size = balance(below(second(state, 1), 2), item[0, u], item[1, u], mixed)
+            for r in range(size):
+                rank = seen(item[0, u], k, mixed[r])
+                team[r] = 0 if rank >= 0 else 1
+                source[r] = rank if rank >= 0 else seen(item[1, u], k, mixed[r])
+        else:
+            size = team_draft(state, item, u, mixed, team, source)
         for r in range(size):
-            rank = seen(a, k, mixed[r])
-            truth[r] = liked[0, u, rank] if rank >= 0 else liked[1, u, seen(b, k, mixed[r])]
-        count = click(state, size, mixed, truth, behaviour, clicked)
-        if count:
-            for_a, for_b = balanced_credit(size, mixed, clicked, a, b)
-            wins[0, 1] += for_a > for_b
-            wins[1, 0] += for_b > for_a
+            truth[r] = liked[team[r], u, source[r]]
+        if not click(state, size, mixed, truth, behaviour, clicked):
+            continue
+        credit[:] = 0
+        if balanced:
+            credit[0], credit[1] = balanced_credit(size, mixed, clicked, item[0, u], item[1, u])
+        else:
+            for r in range(size):
+                credit[team[r]] += clicked[r]
+        for a in range(systems):
+            for b in range(systems):
+                wins[a, b] += credit[a] > credit[b]
 
 
 @kernel

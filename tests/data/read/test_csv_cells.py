@@ -146,11 +146,11 @@ def test_the_file_of_a_plan_has_no_formulas_and_is_read_back(planned):
     fill_in(folder)
     judged = us.labels.read_annotation(folder)
     assert judged.used == plan.budget
-    sample = judged.table()
+    sample = judged.sample()
     expected = plan.user.gather(plan.order[: plan.budget])
     assert sample["user"].to_list() == expected.to_list()
     assert set(sample["user"]) <= set(FORMULAS)
-    assert judged.status().table().height == 1
+    assert judged.status().rows.height == 1
 
 
 def test_a_plan_is_extended_under_the_same_ids(planned, tmp_path):

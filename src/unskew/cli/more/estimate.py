@@ -490,7 +490,7 @@ def annotate_extend_command(
         How further pairs are drawn: uniform, stratified, neyman (where the labels so far vary
         most).
     """
-    from unskew.labels.annotations import read_annotation
+    from unskew.labels.read_annotation import read_annotation
     from unskew.splits.saved import check_folder
 
     check_folder(output.output, output.force)
@@ -509,10 +509,11 @@ def annotate_read_command(*, labels: LabelFiles, output: PrintOptions) -> None:
     The table has user, item, label, probability (that the pair was drawn) and, where the design has
     strata, stratum.
     """
-    from unskew.labels.annotations import read_annotation
+    from unskew.labels.read_annotation import read_annotation
 
-    result = read_annotation(**vars(labels))
-    outputs.deliver(outputs.Printout.of_result(result), output)
+    plan = read_annotation(**vars(labels))
+    printout = outputs.Printout(plan.sample(), plan.display_tables(), plan.footer())
+    outputs.deliver(printout, output)
 
 
 def annotate_status_command(
@@ -547,7 +548,7 @@ def annotate_status_command(
     width
         Stop also when every interval is at most so wide.
     """
-    from unskew.labels.annotations import read_annotation
+    from unskew.labels.read_annotation import read_annotation
 
     figures = outputs.figures_of(output.figure, ("path",))
     status = read_annotation(**vars(labels)).status(smallest=smallest, width=width, level=level)

@@ -182,6 +182,11 @@ ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
         *("unbiased.sensitivity:SENSITIVITY", "unbiased.estimate:CLIPPING"),
         "labels.assisted:ASSISTED",
     ),
+    "annotate status": (
+        2,
+        "labels.annotation_status:LEVELS",
+        "labels.annotation_status:DIFFERENCES",
+    ),
     "power": (3, "stats.agreement.power:POWER", "stats.agreement.power:PAIR_SIZES"),
     "robustness": (2, "stats.agreement.robustness:ROBUSTNESS"),
 }
