@@ -168,6 +168,7 @@ SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline"
 
 ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
     "bias lists": (2, "bias.popularity.list_popularity:LIST_POPULARITY"),
+    "bias pairs": (2, "bias.pairs.item_pairs:ITEM_PAIRS"),
     "compare": (2, "stats.compare.compare:PAIRS", "stats.compare.compare_segments:SEGMENTS"),
     "distribution": (
         2,
