@@ -385,7 +385,7 @@ def test_items_of_cm100k():
     assert table["3-15"]["measured"] == "81.20 % (P), 78.38 % (anti-P)"
     assert table["3-16"]["value"] == pytest.approx(18.32, abs=0.005)
     shares = dict(found.tables["pairs", "cm100k"].rows())
-    agree, steeper = "truth/popularity_and_relevance_agree", "truth/steeper/non-relevance"
+    agree, steeper = "truth/popularity_and_relevance_agree", "truth/steeper_non-relevance"
     assert 100 * shares[agree] == pytest.approx(69.33, abs=0.005)
     assert 100 * shares[steeper] == pytest.approx(90.49, abs=0.005)
     assert table["3-29"]["value"] == pytest.approx(0.57, abs=0.005)
