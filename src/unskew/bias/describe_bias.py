@@ -23,6 +23,7 @@ from unskew.report.estimates import Estimates
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite, number
+from unskew.splits.diagnosis.feature_checks import ranks
 from unskew.stats.intervals.shares import wilson
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class BiasReport(Result):
                 "ranking": ranking,
                 "with": name,
                 "pearson": pearson(values, column),
-                "spearman": pearson(_average_ranks(values), _average_ranks(column)),
+                "spearman": pearson(ranks(values), ranks(column)),
                 "kendall": overall.row(quantity=f"tau_{metric}_{name}").estimate[0],
             }
             for ranking, (metric, values) in rankings.items()
@@ -429,11 +430,3 @@ def pearson(a: F64, b: F64) -> float:
     x, y = a - a.mean(), b - b.mean()
     bottom = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return float((x * y).sum()) / bottom if bottom > 0 else math.nan
-
-
-def _average_ranks(values: F64) -> F64:
-    """Return ranks from 1; equals share the mean of theirs."""
-    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(size)
-    ranks: F64 = (last - (size - 1) / 2)[group]
-    return ranks
