@@ -13,7 +13,7 @@ import numpy as np
 from unskew.arrays import F64, I8, I32, U64
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, second
-from unskew.worlds._truth import Reach
+from unskew.worlds.reach import Reach
 
 
 class LogOdds(NamedTuple):

@@ -23,7 +23,7 @@ from unskew.data.summary import gini as gini_of
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.worlds._truth import Drawn, Reach, WorldTruth, stage_of_round
+from unskew.worlds._truth import Drawn, WorldTruth
 from unskew.worlds.observation import (
     Activity,
     AgainstRelevance,
@@ -39,6 +39,7 @@ from unskew.worlds.observation import (
     WithRelevance,
     whole_counts,
 )
+from unskew.worlds.reach import Reach, stage_of_round
 from unskew.worlds.tastes import (
     Generosity,
     Iid,
