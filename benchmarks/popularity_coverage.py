@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import unskew as us
-from unskew.bias.popularity.list_measures import UserValues, gap_ends, parity_ends
+from unskew.bias.popularity.list_measures import UserValues, gap_interval, parity_interval
 from unskew.metrics.items import item_classes, percentiles, tail_items
 from unskew.metrics.kernels import popularity as kernels
 from unskew.metrics.popularity import disparity
@@ -125,7 +125,7 @@ def coverage_of_means(values, users, repetitions, rng):
     for _ in range(repetitions):
         part = taken(values, rng.integers(0, total, users))
         for one in values.values:
-            low, high = part.ends(one, whole, 0.95)
+            low, high = part.interval(one, whole, 0.95)
             if np.isfinite(low):
                 given[one] += 1
                 hits[one] += low <= truth[one] <= high
@@ -146,7 +146,7 @@ def coverage_of_gaps(values, users, repetitions, rng):
             for mask, size in zip(rows, (users, 3 * users), strict=True)
         ]
         for one in hits:
-            low, high = gap_ends(
+            low, high = gap_interval(
                 *(part.linear(one, np.ones(part.level.size, np.bool_)) for part in parts), 0.95
             )
             hits[one] += low <= truth[one] <= high
@@ -167,7 +167,7 @@ def coverage_of_parity(head, tail, users, repetitions, rng):
         rate = np.stack([rng.beta(4 * r, 4 * (1 - r), users) for r in (head, tail)], axis=1)
         found = rng.binomial(liked, rate).astype(np.float64)
         plug_in.append(disparity(found.sum(axis=0), liked.sum(axis=0).astype(np.float64)))
-        low, high = parity_ends(found, liked.astype(np.float64), 0.95)
+        low, high = parity_interval(found, liked.astype(np.float64), 0.95)
         if np.isfinite(low):
             given += 1
             hits += low <= truth <= high

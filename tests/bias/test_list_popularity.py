@@ -153,13 +153,13 @@ def test_ends_of_ratios_are_where_the_test_begins_to_reject():
 
 def test_few_users_few_hits_and_no_spread_have_no_interval():
     few = np.arange(49.0)
-    assert math.isnan(list_measures.mean_ends(few, 0.95)[0])
-    assert math.isnan(list_measures.mean_ends(np.ones(50), 0.95)[0])
+    assert math.isnan(list_measures.user_mean_interval(few, 0.95)[0])
+    assert math.isnan(list_measures.user_mean_interval(np.ones(50), 0.95)[0])
     values = UserValues({"PopLift": few}, few + 1)
-    assert math.isnan(values.ends("PopLift", np.ones(49, np.bool_), 0.95)[0])
+    assert math.isnan(values.interval("PopLift", np.ones(49, np.bool_), 0.95)[0])
     tops = np.zeros((50, 2))
     tops[:, 0], tops[:9, 1] = 1, 1
-    assert math.isnan(list_measures.parity_ends(tops, np.ones((50, 2)), 0.95)[0])
+    assert math.isnan(list_measures.parity_interval(tops, np.ones((50, 2)), 0.95)[0])
     noise = np.random.default_rng(0).normal(size=50)
     assert math.isnan(paired_ratio_interval(np.ones(50), noise, 0.95)[0])
 

@@ -20,7 +20,7 @@ from unskew.cli import app, main
 from unskew.cli.command import PANELS
 from unskew.engine.files import replacing, replacing_folder, write_table
 from unskew.errors import DataError, OutputError, SettingError
-from unskew.worlds.saved import save_world
+from unskew.worlds.save_world import save_world
 
 
 def fail_with(problem, monkeypatch):
@@ -162,7 +162,7 @@ def test_a_failure_leaves_the_older_folder_alone(tmp_path, monkeypatch):
     home = tmp_path / "world"
     save_world(small, home)
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
-    monkeypatch.setattr("unskew.worlds.saved._pairs", lambda *_: 1 / 0)
+    monkeypatch.setattr("unskew.worlds.save_world._pairs", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         save_world(small, home, force=True)
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before

@@ -34,7 +34,7 @@ from unskew.cli.parameters import (
     settings_of,
     with_options,
 )
-from unskew.worlds.saved import save_world
+from unskew.worlds.save_world import save_world
 
 OTHER_MEANING = {
     "--repeats": {"bias null", "split"},

@@ -10,6 +10,7 @@ import pytest
 
 import unskew as us
 import unskew_studies
+from shared.pairs_of_items import observed, true
 from shared.real_data import real_data
 from unskew.report.page import save_report
 from unskew_studies.lab import UndefinedError, open_lab
@@ -114,7 +115,7 @@ def test_steepness_pair_by_pair():
     """On all pairs of every count of seven users, by fractions; 0/0 and equal are not steeper."""
     counts = every_count(7)
     rated, liked = counts.rated, counts.liked
-    exact = us.bias.item_pairs(counts).observed.steeper["both"]
+    exact = observed(us.bias.item_pairs(counts)).steeper["both"]
     assert steeper_than_both((rated, 7 - rated), rated, liked) == exact
 
     def rate(values, a, b):
@@ -146,8 +147,8 @@ def test_toys():
 
 
 def test_lemmas_on_tables():
-    assert us.bias.item_pairs(every_count(8)).observed.lemma1 == 1
-    assert us.bias.item_pairs(lemma_3(7)).true.lemma3 == {"P": 1.0, "anti-P": 1.0}
+    assert observed(us.bias.item_pairs(every_count(8))).lemma1 == 1
+    assert true(us.bias.item_pairs(lemma_3(7))).lemma3 == {"P": 1.0, "anti-P": 1.0}
     assert rates_order_alike(4) == 1
 
 
@@ -275,7 +276,7 @@ def test_a_survey_from_its_raw_file(tmp_path, any_size):
     parts = f"{known.sum():,} familiar, {2000 - known.sum():,} not familiar"
     assert told["3-01"] == f"80 users, 40 items, {parts}"
     pairs = us.load("cm100k", data_dir=tmp_path, observed="familiar")
-    share = us.bias.item_pairs(pairs).true.consistent["P"]
+    share = true(us.bias.item_pairs(pairs)).consistent["P"]
     value = dict(table.select("claim", "value").rows())
     assert value["3-13"] == pytest.approx(100 * share)
     assert value["3-09"] == value["3-37"] == 1
@@ -384,7 +385,7 @@ def test_items_of_cm100k():
     assert table["3-15"]["measured"] == "81.20 % (P), 78.38 % (anti-P)"
     assert table["3-16"]["value"] == pytest.approx(18.32, abs=0.005)
     shares = dict(found.tables["pairs", "cm100k"].rows())
-    agree, steeper = "truth/popularity_and_relevance_agree", "truth/steeper/non-relevance"
+    agree, steeper = "truth/popularity_and_relevance_agree", "truth/steeper_non-relevance"
     assert 100 * shares[agree] == pytest.approx(69.33, abs=0.005)
     assert 100 * shares[steeper] == pytest.approx(90.49, abs=0.005)
     assert table["3-29"]["value"] == pytest.approx(0.57, abs=0.005)

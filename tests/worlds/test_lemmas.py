@@ -26,10 +26,11 @@ SYSTEMS = [
 @pytest.mark.parametrize("seed", [3, 4])
 @pytest.mark.parametrize("name", EXPECTED)
 def test_pairs_of_items_side_with_the_lemma(name, seed):
-    told = us.bias.item_pairs(us.world(name, seed=seed)).to_dict()["truth"]
-    shares = told["consistent"]["P"], told["consistent"]["anti-P"]
+    overall = us.bias.item_pairs(us.world(name, seed=seed)).parts["true overall"]
+    shares = [overall.row(quantity=metric).value for metric in ("P", "anti-P")]
+    error = overall.row(quantity="P_less_anti-P").se
     for share, agrees in zip(shares, EXPECTED[name], strict=True):
-        z = (share - 0.5) / told["consistency_error"]
+        z = (share - 0.5) / error
         assert (z > 4.5) if agrees else (z < -4.5), (name, shares)
 
 

@@ -34,7 +34,7 @@ from unskew.worlds.observation import (
     whole_counts,
 )
 from unskew.worlds.parts import WORLDS, find_part, gini
-from unskew.worlds.saved import save_world
+from unskew.worlds.save_world import save_world
 from unskew.worlds.tastes import (
     ML1M_STARS,
     Generosity,
@@ -744,7 +744,7 @@ def test_saved_again_leaves_nothing_of_before(tmp_path, monkeypatch):
 
 
 def test_a_large_truth_must_be_asked_for(tmp_path, monkeypatch):
-    from unskew.worlds import saved
+    from unskew.worlds import save_world as saved
 
     monkeypatch.setattr(saved, "MOST_PAIRS", 1000)
     with pytest.raises(us.SettingError, match="36,000 pairs: use --truth"):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 STEPS = 500
-DOES = {"disagree": VERMILION, "agree": GREEN, "ties": GREY}
 CURVES = {"popularity p(train|i)": BLUE, "average rating p(rel|train,i)": ORANGE}
 
 
@@ -147,29 +146,6 @@ def dependence(p_train: F64, p_train_rel: F64, overall: float, notes: Sequence[s
 
 def _together(size: int) -> list[str]:
     return [f"each point is the mean of up to {size} items"] if size > 1 else []
-
-
-def cases(table: pl.DataFrame, title: str, notes: Sequence[str]) -> Figure:
-    """Draw the four cases of Lemma 1 (figure 5)."""
-    import altair as alt
-
-    rows = [
-        {"case": row["case"], "does": does, "share": row[does]}
-        for row in table.iter_rows(named=True)
-        for does in DOES
-    ]
-    order = list(dict.fromkeys(row["case"] for row in rows))
-    chart = (
-        _rows()
-        .mark_bar()
-        .encode(
-            x=alt.X("share:Q", title="share of item pairs").axis(format=".0%"),
-            y=alt.Y("case:N", title="popularity and average rating").scale(domain=order),
-            color=alt.Color("does:N").scale(domain=list(DOES), range=list(DOES.values())),
-        )
-        .properties(width=420, height=alt.Step(36))
-    )
-    return as_figure(chart, title, notes, rows)
 
 
 def ranks(precision: pl.Series, anti: pl.Series, notes: Sequence[str]) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,15 +12,18 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64
-from unskew.bias.pairs.item_pairs import ItemPairs, pairs_of
+from unskew.bias.pairs.item_pairs import FOLLOWED, pairs_of
 from unskew.bias.popularity.item_counts import ItemCounts, counts_of
 from unskew.bias.reliability import Reliability
 from unskew.checks import checked, choose
 from unskew.data.summary import by_popularity, gini
 from unskew.errors import DataError, SettingError
+from unskew.report.estimate_tables import as_table
+from unskew.report.estimates import Estimates
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite, number
+from unskew.splits.diagnosis.feature_checks import ranks
 from unskew.stats.intervals.shares import wilson
 
 if TYPE_CHECKING:
@@ -171,14 +175,15 @@ class BiasReport(Result):
     figure_is_open: ClassVar[bool] = True
 
     counts: ItemCounts
-    pairs: ItemPairs
+    pairs: Estimates
+    """What `item_pairs` gives."""
     dependence: Dependence | None
     """What being rated depends on; None without random judgments of items that anyone likes."""
 
     @property
     def verdict(self) -> Reliability:
         """Which family of metrics is likely the more reliable here, and why."""
-        return self.pairs.verdict
+        return Reliability(**self.pairs.card["verdict"])
 
     def items(self) -> pl.DataFrame:
         """Return a row per item: counts, probabilities, odds and optimal rankings."""
@@ -251,22 +256,19 @@ class BiasReport(Result):
         A row each for φ_P̂ and φ_antiP̂ with popularity and with the average rating: Pearson,
         Spearman, and Kendall's τ_b.
         """
-        part, signs = self.counts.take(self.counts.usable), self.pairs.observed.signs
-        rankings = {
-            "phi_P": (part.phi_p, "odds*rating", 1),
-            "phi_antiP": (part.phi_anti, "odds*bad", -1),
-        }
-        others = {"popularity": (part.p_train, "odds"), "rating": (part.p_rel_train, "rating")}
+        part, overall = self.counts.take(self.counts.usable), self.pairs.parts["overall"]
+        rankings = {"phi_P": ("P", part.phi_p), "phi_antiP": ("anti-P", part.phi_anti)}
+        columns = dict(zip(FOLLOWED, (part.p_train, part.p_rel_train), strict=True))
         rows = [
             {
                 "ranking": ranking,
-                "with": rival,
-                "pearson": pearson(values, against),
-                "spearman": pearson(_average_ranks(values), _average_ranks(against)),
-                "kendall": turn * signs.tau(name, its),
+                "with": name,
+                "pearson": pearson(values, column),
+                "spearman": pearson(ranks(values), ranks(column)),
+                "kendall": overall.row(quantity=f"tau_{metric}_{name}").estimate[0],
             }
-            for ranking, (values, name, turn) in rankings.items()
-            for rival, (against, its) in others.items()
+            for ranking, (metric, values) in rankings.items()
+            for name, column in columns.items()
         ]
         return pl.DataFrame(rows)
 
@@ -350,7 +352,7 @@ class BiasReport(Result):
             Table.of_rows(
                 ["optimal ranking", "Pearson", "Spearman", "Kendall"], correlations, left=(0,)
             ),
-            *self.pairs.display_tables(),
+            as_table(self.pairs, self.pairs.question.name),
         ]
 
     def header(self) -> list[str]:
@@ -371,10 +373,10 @@ class BiasReport(Result):
 
     def _explanation(self) -> list[str]:
         dependence = [] if self.dependence is None else [str(self.dependence)]
-        return [*self.pairs._explanation(), *self.pairs.notes, *dependence]
+        return [*self.pairs.explanation, *self.pairs.notes, *dependence]
 
-    def _conclusion(self) -> list[str]:
-        return self.pairs._conclusion()
+    def _conclusion(self) -> Sequence[str]:
+        return self.pairs.conclusion
 
     def _summary(self) -> str:
         return f"{counted(len(self.counts.items), 'item')}, Gini {self.gini:.2f}"
@@ -428,11 +430,3 @@ def pearson(a: F64, b: F64) -> float:
     x, y = a - a.mean(), b - b.mean()
     bottom = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return float((x * y).sum()) / bottom if bottom > 0 else math.nan
-
-
-def _average_ranks(values: F64) -> F64:
-    """Return ranks from 1; equals share the mean of theirs."""
-    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(size)
-    ranks: F64 = (last - (size - 1) / 2)[group]
-    return ranks

@@ -12,7 +12,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.recommend.matrices.sparse import rated_items, rated_users, user_rows
 from unskew.recommend.model import Algorithm, Grid, Model
-from unskew.recommend.sgd import learned, padded
+from unskew.recommend.sgd import learned, padded, starting_factors
 from unskew.settings import choice, count, flag, number
 
 ROUND = 10
@@ -23,10 +23,10 @@ SEGMENT = 50
 """Users that each segment of LibRec's cache holds."""
 
 
-def starting_factors(train: Ratings, factors: int, rng: np.random.Generator) -> tuple[F64, F64]:
-    """Draw factors of users and items, normal with deviation 0.1, as LibRec does."""
-    P = rng.normal(0.0, 0.1, (len(train.users), factors))
-    return P, rng.normal(0.0, 0.1, (len(train.items), factors))
+def single_factors(train: Ratings, factors: int, rng: np.random.Generator) -> tuple[F32, F32]:
+    """Draw factors of users and items in single precision, as kernels want them."""
+    P, Q = starting_factors(train, factors, rng)
+    return padded(P.astype(np.float32)), padded(Q.astype(np.float32))
 
 
 def active_users(train: Ratings) -> I32:
@@ -134,9 +134,7 @@ class WBPR(Algorithm):
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend.kernels import pairwise as kernels
 
-        P, Q = (
-            padded(part.astype(np.float32)) for part in starting_factors(train, self.factors, rng)
-        )
+        P, Q = single_factors(train, self.factors, rng)
         active, single = active_users(train), np.float32
         steps = (
             single(self.learning_rate),
@@ -209,9 +207,7 @@ class GBPR(Algorithm):
     tuning: ClassVar[Grid] = {"factors": (10, 40), "regularisation": (0.01, 0.05, 0.2)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
-        P, Q = (
-            padded(part.astype(np.float32)) for part in starting_factors(train, self.factors, rng)
-        )
+        P, Q = single_factors(train, self.factors, rng)
         c = np.zeros(len(train.items), np.float32)
         groups = _Groups(self, train, np.uint64(rng.integers(1 << 62)))
         for epoch in range(self.epochs):
@@ -456,12 +452,8 @@ class BPRMF(Algorithm):
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         from unskew.recommend.kernels import sgd
 
-        users, items = len(train.users), len(train.items)
-        P = rng.normal(0.0, 0.1, (users, self.factors)).astype(np.float32)
-        Q = rng.normal(0.0, 0.1, (items, self.factors)).astype(np.float32)
-        P, Q = padded(P), padded(Q)
-        c = np.zeros(items, np.float32)
-        active = frozen(np.flatnonzero(rated_users(train)).astype(np.int32))
+        P, Q = single_factors(train, self.factors, rng)
+        c = np.zeros(len(train.items), np.float32)
         pool = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
         single = np.float32
         sgd.pairwise_draws(
@@ -473,7 +465,7 @@ class BPRMF(Algorithm):
             user=train.user,
             item=train.item,
             marks=rated_marks(train),
-            active=active,
+            active=active_users(train),
             pool=pool,
             P=P,
             Q=Q,

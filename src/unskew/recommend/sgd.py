@@ -26,6 +26,12 @@ def learned(train: Ratings, P: Tile, Q: Tile, b: Tile | float, c: Tile, factors:
     return factor_model(train, P, Q, b, c)
 
 
+def starting_factors(train: Ratings, factors: int, rng: np.random.Generator) -> tuple[F64, F64]:
+    """Draw factors of users and items, normal with deviation 0.1, as LibRec does."""
+    P = rng.normal(0.0, 0.1, (len(train.users), factors))
+    return P, rng.normal(0.0, 0.1, (len(train.items), factors))
+
+
 def padded(values: NDArray[Any]) -> NDArray[Any]:
     """Return values with zeros behind each row, as kernels want them."""
     from unskew.recommend.kernels.sgd import LANES
@@ -173,9 +179,8 @@ class BiasedMF(Algorithm):
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items = len(train.users), len(train.items)
-        P = rng.normal(0.0, 0.1, (users, self.factors))
-        Q = rng.normal(0.0, 0.1, (items, self.factors))
-        start, mean = (P, Q, np.zeros(users), np.zeros(items)), float(train.value.mean())
+        factors = starting_factors(train, self.factors, rng)
+        start, mean = (*factors, np.zeros(users), np.zeros(items)), float(train.value.mean())
         return descend(self, train, rng, start, mean=mean, biased=True)
 
 

@@ -4,74 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I8, I32, U64, Mask, frozen
+from unskew.arrays import F64, I8, I32, U64, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
+from unskew.worlds.reach import Reach, stage_of_round
 from unskew.worlds.tastes import Odds, Stars, uniform
-
-if TYPE_CHECKING:
-    from unskew.worlds.kernels import Discovery
 
 # Bins of the logarithm of a pair's weight: 0.6 % wide, over a range of e^24.
 _BINS = 4096
 _RANGE = 24.0
-
-
-@dataclass(frozen=True)
-class Reach:
-    """Who discovers what, round by round, and rates it."""
-
-    activity: F64
-    weight: F64
-    """[rounds, items]"""
-    user_group: I32
-    item_group: I32
-    group: F64
-    """[user groups, item groups]"""
-    beta: F64
-    """[rounds]"""
-    if_liked: float
-    if_not: float
-    seed: int
-
-    def stage(self, number: int) -> str:
-        """Return the name under which a round draws."""
-        return f"world/observed/{number}"
-
-    def discovery(self) -> Discovery:
-        """Return all as kernels take it."""
-        from unskew.worlds import kernels
-
-        numbers = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
-        names = ("activity", "weight", "user_group", "item_group", "group", "beta")
-        arrays: dict[str, Any] = {name: frozen(getattr(self, name)) for name in names}
-        return kernels.Discovery(
-            **arrays,
-            keys=frozen(np.array(numbers, np.uint64)),
-            if_liked=float(self.if_liked),
-            if_not=float(self.if_not),
-        )
-
-    def tile(self, users: I32, liked: Mask) -> F64:
-        """Return p(observed) of all pairs of some users, given what they like."""
-        groups = self.group[self.user_group[users]][:, self.item_group]
-        reach = self.activity[users][:, None] * groups
-        decision = np.where(liked, self.if_liked, self.if_not)
-        seen: F64 = np.minimum(self.beta[0] * (reach * self.weight[0]), 1.0) * decision
-        if self.beta.size == 1:
-            return seen
-        missed = 1 - seen
-        for beta, weight in zip(self.beta[1:], self.weight[1:], strict=True):
-            missed *= 1 - np.minimum(beta * (reach * weight), 1.0) * decision
-        result: F64 = 1 - missed
-        return result
 
 
 class Weighed(NamedTuple):
@@ -173,14 +120,12 @@ class Simulated:
         """Draw which pairs are rated."""
         from unskew.worlds import kernels
 
-        discovery = reach.discovery()
-
         def block(users: I32) -> Drawn:
             capacity = users.size * self._odds.item.size
             count = np.empty(users.size, np.int32)
             result, in_round = np.empty(capacity, np.int32), np.empty(capacity, np.int8)
             size, clipped = kernels.observe_tile(
-                frozen(users), discovery, self._odds, self._keys[0], count, result, in_round
+                frozen(users), reach, self._odds, self._keys[0], count, result, in_round
             )
             user = np.repeat(users, count)
             return Drawn(user, result[:size].copy(), in_round[:size].copy(), clipped)
@@ -191,8 +136,7 @@ class Simulated:
         """Sum what a further round with these item weights would reach."""
         from unskew.worlds import kernels
 
-        discovery = reach.discovery()
-        discovery = discovery._replace(weight=frozen(np.vstack([reach.weight, next_weight])))
+        further = reach._replace(weight=frozen(np.vstack([reach.weight, next_weight])))
         with np.errstate(divide="ignore"):
             a, w, g = (np.log(part) for part in (reach.activity, next_weight, reach.group))
         logs, top = (frozen(a), frozen(w), frozen(g)), _top(a, w, g)
@@ -200,7 +144,7 @@ class Simulated:
         def block(users: I32) -> tuple[F64, F64]:
             decided, weighted = np.zeros(_BINS), np.zeros(_BINS)
             kernels.weigh_tile(
-                frozen(users), discovery, self._odds, self._keys[0],
+                frozen(users), further, self._odds, self._keys[0],
                 logs, top, _BINS / _RANGE, decided, weighted,
             )  # fmt: skip
             return decided, weighted
@@ -223,19 +167,23 @@ class Simulated:
         return _joined(map_blocks(block, blocks, size=self._size))
 
 
+def tile_of(ratings: Ratings, users: I32, values: F64, missing: float) -> F64:
+    """Return the values of rated pairs of some users, a row each; others are missing."""
+    out = np.full((users.size, len(ratings.items)), missing)
+    for row, user in enumerate(users.tolist()):
+        rows = slice(ratings.start[user], ratings.start[user + 1])
+        out[row, ratings.item[rows]] = values[rows]
+    return out
+
+
 class Known:
     """Ratings that are known from data; all others are not."""
 
-    def __init__(self, ratings: Ratings, liked: float) -> None:
-        self._ratings, self._liked = ratings, liked
+    def __init__(self, ratings: Ratings, liked: float, seed: int) -> None:
+        self._ratings, self._liked, self._seed = ratings, liked, seed
 
     def values(self, users: I32) -> F64:
-        out = np.full((users.size, len(self._ratings.items)), np.nan)
-        start = self._ratings.start
-        for row, user in enumerate(users.tolist()):
-            rows = slice(start[user], start[user + 1])
-            out[row, self._ratings.item[rows]] = self._ratings.value[rows]
-        return out
+        return tile_of(self._ratings, users, self._ratings.value, np.nan)
 
     def chances(self, users: I32) -> F64:
         values = self.values(users)
@@ -292,7 +240,7 @@ class Known:
         for number, (beta, of_item) in enumerate(zip(reach.beta, reach.weight, strict=True)):
             discovery = beta * (weight * of_item[item])
             clipped += int(((discovery > 1) & (in_round < 0)).sum())
-            coin = uniform(reach.seed, reach.stage(number), user, item)
+            coin = uniform(self._seed, stage_of_round(number), user, item)
             rated = coin < np.minimum(discovery, 1.0) * decision
             in_round[rated & (in_round < 0)] = number
         return in_round, clipped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,7 @@ PERIODS = 40
 """The popularity of items is constant within a fortieth of the log."""
 
 
-@dataclass(frozen=True)
-class LogKind:
+class LogKind(NamedTuple):
     """What tells one kind of logs from another."""
 
     about: str
@@ -68,8 +67,7 @@ KINDS: dict[str, LogKind] = {
 """Every kind of clean log, by name."""
 
 
-@dataclass(frozen=True)
-class _LogShape:
+class _LogShape(NamedTuple):
     """What a log is drawn by: its kind, how many users and items there are, how long it lasts."""
 
     kind: LogKind

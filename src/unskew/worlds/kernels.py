@@ -13,6 +13,7 @@ import numpy as np
 from unskew.arrays import F64, I8, I32, U64
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, second
+from unskew.worlds.reach import Reach
 
 
 class LogOdds(NamedTuple):
@@ -31,20 +32,6 @@ class Ladders(NamedTuple):
     low_steps: F64
     high: F64
     high_steps: F64
-
-
-class Discovery(NamedTuple):
-    """Who discovers what, round by round, and rates it: see `Reach`."""
-
-    activity: F64
-    weight: F64
-    user_group: I32
-    item_group: I32
-    group: F64
-    beta: F64
-    keys: U64
-    if_liked: float
-    if_not: float
 
 
 @kernel
@@ -140,7 +127,7 @@ def add_chances(users: I32, odds: LogOdds, total: F64) -> None:
 @kernel
 def observe_tile(
     users: I32,
-    discovery: Discovery,
+    reach: Reach,
     odds: LogOdds,
     coin_key: np.uint64,
     count: I32,
@@ -152,7 +139,7 @@ def observe_tile(
     Writes each user's number of rated items, these items, and in which round each was rated.
     Returns how many there are, and how often a probability of discovery above 1 was cut.
     """
-    activity, weight, user_group, item_group, group, beta, round_keys, if_liked, if_not = discovery
+    activity, weight, user_group, item_group, group, beta, round_keys, if_liked, if_not = reach
     rounds, highest = beta.size, max(if_liked, if_not)
     states = np.empty(rounds, np.uint64)
     index = clipped = 0
@@ -163,10 +150,10 @@ def observe_tile(
             states[r] = first(round_keys[r], u)
         begin = index
         for i in range(item_group.size):
-            reach = activity[u] * group[user_group[u], item_group[i]]
+            pull = activity[u] * group[user_group[u], item_group[i]]
             liked = -1  # not yet looked at: most pairs are never discovered
             for r in range(rounds):
-                seen = beta[r] * (reach * weight[r, i])
+                seen = beta[r] * (pull * weight[r, i])
                 if seen > 1.0:
                     seen = 1.0
                     clipped += 1
@@ -187,7 +174,7 @@ def observe_tile(
 @kernel
 def weigh_tile(
     users: I32,
-    discovery: Discovery,
+    reach: Reach,
     odds: LogOdds,
     coin_key: np.uint64,
     logs: tuple[F64, F64, F64],
@@ -203,7 +190,7 @@ def weigh_tile(
     round, and of groups. From the sums follows how many ratings a scale gives, whatever the scale:
     one pass over the pairs instead of one for each guess.
     """
-    activity, weight, user_group, item_group, group, beta, round_keys, if_liked, if_not = discovery
+    activity, weight, user_group, item_group, group, beta, round_keys, if_liked, if_not = reach
     log_activity, log_weight, log_group = logs
     before, bins = beta.size, decided.size
     states = np.empty(before, np.uint64)
@@ -217,8 +204,8 @@ def weigh_tile(
         if needs:
             fill_odds(u, odds, row)
         for i in range(item_group.size):
-            reach = activity[u] * group[user_group[u], item_group[i]]
-            s = reach * weight[before, i]
+            pull = activity[u] * group[user_group[u], item_group[i]]
+            s = pull * weight[before, i]
             if s <= 0.0:
                 continue
             decision = if_not
@@ -226,7 +213,7 @@ def weigh_tile(
                 decision = if_liked
             rated = False
             for r in range(before):
-                seen = min(beta[r] * (reach * weight[r, i]), 1.0)
+                seen = min(beta[r] * (pull * weight[r, i]), 1.0)
                 if unit(second(states[r], i)) < seen * decision:
                     rated = True
                     break

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,25 +19,14 @@ from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
-from unskew.worlds.tastes import Part, births, normal, uniform
+from unskew.worlds.tastes import Part, births, normal, uniform, whole, within
 
 # MovieLens 1M: the shift of its popularity law over its number of items (fit_popularity_law).
 _SHIFT = 0.07
 
 
-@dataclass(frozen=True)
 class ObservingPart(Part):
     """A part that says who rates what."""
-
-    def user_weights(self, users: int, seed: int) -> F64 | None:
-        """Return how often each user discovers something, None where all are alike."""
-        del users, seed
-        return None
-
-    def item_weights(self, items: int, seed: int, total: float | None) -> F64 | None:
-        """Return how often each item is discovered, None where all are alike."""
-        del items, seed, total
-        return None
 
 
 @dataclass(frozen=True)
@@ -77,16 +66,10 @@ class PopularityLaw(ObservingPart):
     [12.0, 6.0, 4.0, 3.0]
     """
 
-    alpha: float = 1.4
-    c1: float = 0.0
-    c2: float | None = None
+    alpha: float = within(1.4, 0, 100)
+    c1: float = within(0.0, 0)
+    c2: float | None = within(None, 0)
     exact: bool = False
-
-    def __post_init__(self) -> None:
-        self._within("alpha", 0, 100)
-        self._within("c1", 0, np.inf)
-        if self.c2 is not None:
-            self._within("c2", 0, np.inf)
 
     def curve(self, items: int, total: float) -> F64:
         """Return the expected number of ratings of each rank: falling, and `total` in sum."""
@@ -111,8 +94,38 @@ class PopularityLaw(ObservingPart):
         return weights
 
 
+class Weighted(ObservingPart):
+    """Weights of users or of items: given, or drawn with a spread."""
+
+    spread: float
+    weights: tuple[float, ...] | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kind = type(self).__name__
+        if self.weights is None:
+            return
+        try:
+            numbers = tuple(float(weight) for weight in self.weights)
+        except (TypeError, ValueError):
+            raise SettingError(f"{kind}: weights must be a list of numbers") from None
+        if not numbers or not all(0 <= number < np.inf for number in numbers) or not any(numbers):
+            raise SettingError(f"{kind}: weights must be numbers from 0 up, and not all 0")
+        object.__setattr__(self, "weights", numbers)
+
+    def _drawn_or_given(self, count: int, seed: int, stage: str, what: str) -> F64:
+        if self.weights is None:
+            return np.exp(self.spread * normal(seed, stage, count))
+        if len(self.weights) != count:
+            raise SettingError(
+                f"{type(self).__name__}: {len(self.weights):,} weights for {count:,} {what}; give "
+                "one each"
+            )
+        return np.array(self.weights)
+
+
 @dataclass(frozen=True)
-class ByItem(ObservingPart):
+class ByItem(Weighted):
     """Items differ in how often they are discovered, whether they are liked or not.
 
     Parameters
@@ -129,23 +142,16 @@ class ByItem(ObservingPart):
     [3.0, 1.0]
     """
 
-    spread: float = 1.0
+    spread: float = within(1.0, 0, 5)
     weights: tuple[float, ...] | None = None
 
-    def __post_init__(self) -> None:
-        self._within("spread", 0, 5)
-        object.__setattr__(self, "weights", _checked(self, self.weights))
-
-    def item_weights(self, items: int, seed: int, total: float | None) -> F64:
+    def item_weights(self, items: int, seed: int, total: float | None) -> F64:  # noqa: ARG002
         """Return a weight per item."""
-        del total
-        if self.weights is not None:
-            return _fitting(self, self.weights, items, "items")
-        return np.exp(self.spread * normal(seed, "world/by item", items))
+        return self._drawn_or_given(items, seed, "world/by item", "items")
 
 
 @dataclass(frozen=True)
-class Activity(ObservingPart):
+class Activity(Weighted):
     """Some users rate much more than others.
 
     Parameters
@@ -162,42 +168,32 @@ class Activity(ObservingPart):
     [2.0, 1.0]
     """
 
-    spread: float = 0.9
+    spread: float = within(0.9, 0, 5)
     weights: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        self._within("spread", 0, 5)
-        object.__setattr__(self, "weights", _checked(self, self.weights))
 
     def user_weights(self, users: int, seed: int) -> F64:
         """Return a weight per user."""
-        if self.weights is not None:
-            return _fitting(self, self.weights, users, "users")
-        return np.exp(self.spread * normal(seed, "world/activity", users))
+        return self._drawn_or_given(users, seed, "world/activity", "users")
 
 
 @dataclass(frozen=True)
 class Reordering(ObservingPart):
     """Deals the popularity of items anew, by how much they are truly liked."""
 
-    agreement: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._within("agreement", 0, 1)
+    agreement: float = within(1.0, 0, 1)
+    sign: ClassVar[int]
+    """1: better items are more popular; -1: worse ones are."""
 
     def dealt(self, weights: F64, chance: F64, seed: int) -> F64:
         """Deal the weights to items whose mean chance to be liked is `chance`."""
         spread = chance.std()
         standard = (chance - chance.mean()) / spread if spread > 0 else np.zeros(chance.size)
         noise = math.sqrt(1 - self.agreement**2) * normal(seed, "world/agreement", chance.size)
-        key = self._sign() * self.agreement * standard + noise
+        key = self.sign * self.agreement * standard + noise
         order = np.lexsort((draw(seed, "world/popularity", np.arange(chance.size)), key))
         dealt = np.empty(chance.size)
         dealt[order] = np.sort(weights)
         return dealt
-
-    def _sign(self) -> int:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -215,8 +211,7 @@ class WithRelevance(Reordering):
     [2.0, 1.0, 5.0]
     """
 
-    def _sign(self) -> int:
-        return 1
+    sign = 1
 
 
 @dataclass(frozen=True)
@@ -234,8 +229,7 @@ class AgainstRelevance(Reordering):
     [2.0, 5.0, 1.0]
     """
 
-    def _sign(self) -> int:
-        return -1
+    sign = -1
 
 
 @dataclass(frozen=True)
@@ -264,14 +258,9 @@ class Clustered(ObservingPart):
     [[1.333, 0.667], [0.667, 1.333]]
     """
 
-    user_groups: int = 8
-    item_groups: int = 8
-    strength: float = 0.8
-
-    def __post_init__(self) -> None:
-        self._whole("user_groups", 1)
-        self._whole("item_groups", 1)
-        self._within("strength", 0, 1)
+    user_groups: int = whole(8, 1)
+    item_groups: int = whole(8, 1)
+    strength: float = within(0.8, 0, 1)
 
     def groups(self, users: int, items: int, seed: int) -> tuple[I32, I32]:
         """Return the group of each user and of each item."""
@@ -321,14 +310,10 @@ class Ageing(ObservingPart):
     True
     """
 
-    fade: float = 0.5
+    fade: float = within(0.5, 1e-3, 1e6)
 
-    def __post_init__(self) -> None:
-        self._within("fade", 1e-3, 1e6)
-
-    def item_weights(self, items: int, seed: int, total: float | None) -> F64:
+    def item_weights(self, items: int, seed: int, total: float | None) -> F64:  # noqa: ARG002
         """Return how much discovery falls into each item's life."""
-        del total
         return -self.fade * np.expm1(-(1 - births(seed, items)) / self.fade)
 
     def moments(self, user: I32, item: I32, items: int, seed: int) -> F64:
@@ -364,16 +349,14 @@ class Feedback(ObservingPart):
     {'part': 'Feedback', 'rounds': 3, 'shown': 0.1, 'strength': 1.0}
     """
 
-    rounds: int = 5
-    shown: float = 0.1
-    strength: float = 1.0
+    rounds: int = whole(5, 1)
+    shown: float = within(0.1, 0, 1)
+    strength: float = within(1.0, 0)
 
     def __post_init__(self) -> None:
-        self._whole("rounds", 1)
+        super().__post_init__()
         if self.rounds > 100:
             raise SettingError(f"Feedback: rounds must be 100 at most, got {self.rounds}")
-        self._within("shown", 0, 1)
-        self._within("strength", 0, np.inf)
 
     def boosted(self, weights: F64, counts: I64) -> F64:
         """Raise the weights of the items with the largest counts; of equals the first."""
@@ -398,12 +381,11 @@ class ByRelevance(ObservingPart):
     {'part': 'ByRelevance', 'if_liked': 1.0, 'if_not': 0.25}
     """
 
-    if_liked: float = 1.0
-    if_not: float = 0.3
+    if_liked: float = within(1.0, 0, 1)
+    if_not: float = within(0.3, 0, 1)
 
     def __post_init__(self) -> None:
-        self._within("if_liked", 0, 1)
-        self._within("if_not", 0, 1)
+        super().__post_init__()
         if self.if_liked == self.if_not == 0:
             raise SettingError("ByRelevance: if_liked and if_not are both 0: nobody would rate")
 
@@ -563,24 +545,3 @@ def _dealt_groups(seed: int, stage: str, count: int, groups: int) -> I32:
     group = np.empty(count, np.int32)
     group[_shuffled(seed, stage, count)] = np.arange(count) % groups
     return group
-
-
-def _checked(part: Part, weights: Any) -> tuple[float, ...] | None:
-    if weights is None:
-        return None
-    try:
-        numbers = tuple(float(weight) for weight in weights)
-    except (TypeError, ValueError):
-        raise SettingError(f"{type(part).__name__}: weights must be a list of numbers") from None
-    if not numbers or not all(0 <= number < np.inf for number in numbers) or not any(numbers):
-        kind = type(part).__name__
-        raise SettingError(f"{kind}: weights must be numbers from 0 up, and not all 0")
-    return numbers
-
-
-def _fitting(part: Part, weights: tuple[float, ...], count: int, what: str) -> F64:
-    if len(weights) != count:
-        raise SettingError(
-            f"{type(part).__name__}: {len(weights):,} weights for {count:,} {what}; give one each"
-        )
-    return np.array(weights)

@@ -6,7 +6,7 @@ import inspect
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,7 +23,7 @@ from unskew.data.summary import gini as gini_of
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.worlds._truth import Drawn, Reach, WorldTruth
+from unskew.worlds._truth import Drawn, WorldTruth
 from unskew.worlds.observation import (
     Activity,
     AgainstRelevance,
@@ -39,6 +39,7 @@ from unskew.worlds.observation import (
     WithRelevance,
     whole_counts,
 )
+from unskew.worlds.reach import Reach, stage_of_round
 from unskew.worlds.tastes import (
     Generosity,
     Iid,
@@ -230,15 +231,15 @@ class ObservedSample:
         decision = self.part(ByRelevance) or ByRelevance(1.0, 1.0)
         weights = self.item_weights()
         reach = Reach(
-            activity=activity,
-            weight=np.empty((0, items)),
-            user_group=user_group,
-            item_group=item_group,
-            group=group,
-            beta=np.empty(0),
-            if_liked=decision.if_liked,
-            if_not=decision.if_not,
-            seed=self.seed,
+            activity=frozen(activity),
+            weight=frozen(np.empty((0, items))),
+            user_group=frozen(user_group),
+            item_group=frozen(item_group),
+            group=frozen(group),
+            beta=frozen(np.empty(0)),
+            keys=frozen(np.empty(0, np.uint64)),
+            if_liked=float(decision.if_liked),
+            if_not=float(decision.if_not),
         )
         feedback = self.part(Feedback)
         rounds = 1 if feedback is None else feedback.rounds
@@ -250,9 +251,7 @@ class ObservedSample:
             if self.expected is not None:
                 weighed = self.truth.weigh(self.blocks, reach, weights)
                 beta = weighed.scale(self.expected / rounds)
-            reach = replace(
-                reach, weight=np.vstack([reach.weight, weights]), beta=np.append(reach.beta, beta)
-            )
+            reach = reach.with_round(weights, beta, self.seed)
         return reach
 
     @cached_property
@@ -289,7 +288,7 @@ class ObservedSample:
             for item in range(low, min(low + _ITEMS, counts.size)):
                 number = int(counts[item])
                 if number:
-                    key = draw(self.seed, "world/observed/0", everyone, item)
+                    key = draw(self.seed, stage_of_round(0), everyone, item)
                     users.append(np.argpartition(key, number - 1)[:number].astype(np.int32))
                     items.append(np.full(number, item, np.int32))
             none = np.empty(0, np.int32)

@@ -41,15 +41,33 @@ def births(seed: int, items: int) -> F64:
     return uniform(seed, "world/birth", np.arange(items))
 
 
-@dataclass(frozen=True)
+def within(default: float | None, low: float, high: float = np.inf) -> Any:
+    """Declare a setting of a part: a number in these limits; None only where it is the default."""
+    return field(default=default, metadata={"limits": (low, high)})
+
+
+def whole(default: int, low: int) -> Any:
+    """Declare a setting of a part: a whole number from `low` up."""
+    return field(default=default, metadata={"least": low})
+
+
 class Part:
     """One trait of a world. Parts are plain settings; a world is put together from them."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings outside their limits; a part that checks more calls this first."""
+        for setting in fields(self):  # type: ignore[arg-type]  # every part is a dataclass
+            value, limits = getattr(self, setting.name), setting.metadata
+            if "limits" in limits and (value is not None or setting.default is not None):
+                self._within(setting.name, *limits["limits"])
+            elif "least" in limits:
+                self._whole(setting.name, limits["least"])
 
     def describe(self) -> dict[str, Any]:
         """Return the part's name and settings, as a world's card has them."""
         return {
             "part": type(self).__name__,
-            **{f.name: getattr(self, f.name) for f in fields(self)},
+            **{f.name: getattr(self, f.name) for f in fields(self)},  # type: ignore[arg-type]
         }
 
     def _within(self, name: str, low: float, high: float) -> None:
@@ -85,7 +103,6 @@ class Odds:
         return odds
 
 
-@dataclass(frozen=True)
 class LikingPart(Part):
     """A part that says what users like."""
 
@@ -108,10 +125,7 @@ class Iid(LikingPart):
     {'part': 'Iid', 'p': 0.57}
     """
 
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        self._within("p", 0, 1)
+    p: float = within(0.5, 0, 1)
 
     def add_to(self, odds: Odds) -> None:
         """Add the log odds of `p` to all."""
@@ -131,10 +145,7 @@ class Quality(LikingPart):
     0.5
     """
 
-    spread: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._within("spread", 0, np.inf)
+    spread: float = within(1.0, 0)
 
     def add_to(self, odds: Odds) -> None:
         """Add a number per item."""
@@ -153,10 +164,7 @@ class Generosity(LikingPart):
     0.5
     """
 
-    spread: float = 0.5
-
-    def __post_init__(self) -> None:
-        self._within("spread", 0, np.inf)
+    spread: float = within(0.5, 0)
 
     def add_to(self, odds: Odds) -> None:
         """Add a number per user."""
@@ -177,10 +185,7 @@ class Rising(LikingPart):
     True
     """
 
-    by: float = 2.0
-
-    def __post_init__(self) -> None:
-        self._within("by", -np.inf, np.inf)
+    by: float = within(2.0, -np.inf)
 
     def add_to(self, odds: Odds) -> None:
         """Add a number per item that grows with its birth."""
@@ -207,12 +212,8 @@ class Tastes(LikingPart):
     True
     """
 
-    factors: int = 8
-    spread: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._whole("factors", 1)
-        self._within("spread", 0, np.inf)
+    factors: int = whole(8, 1)
+    spread: float = within(1.0, 0)
 
     def add_to(self, odds: Odds) -> None:
         """Add factors of users and of items."""

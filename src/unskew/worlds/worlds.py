@@ -24,7 +24,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.report.text import counted
-from unskew.worlds._truth import Known, Simulated, WorldTruth
+from unskew.worlds._truth import Known, Simulated, WorldTruth, tile_of
 from unskew.worlds.observation import Activity, ByItem, Feedback, ObservingPart, PopularityLaw
 from unskew.worlds.parts import (
     PARTS,
@@ -295,11 +295,7 @@ class World:
         """
         users = as_users(users, len(self.users))
         if self.positions is not None:
-            seen = np.zeros((users.size, len(self.items)))
-            start = self.positions.start
-            for row, user in enumerate(users.tolist()):
-                seen[row, self.positions.item[start[user] : start[user + 1]]] = 1.0
-            return seen
+            return tile_of(self.positions, users, np.ones(len(self.positions)), 0.0)
         if self._pairs.counts is not None:
             return np.tile(self._pairs.counts / len(self.users), (users.size, 1))
         if self.known is None and self._pairs.reach.if_liked == self._pairs.reach.if_not:
@@ -476,7 +472,7 @@ class World:
     @cached_property
     def _truth(self) -> WorldTruth:
         if self.known is not None:
-            return Known(self.known, self.liked)
+            return Known(self.known, self.liked, self.seed)
         taste = [part for part in self.parts if isinstance(part, LikingPart)]
         odds = Odds.of(taste, len(self.users), len(self.items), self.seed)
         return Simulated(odds, find_part(self.parts, Stars) or Stars(), self.seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,8 +73,7 @@ class LadderPart:
         return self.covariance * (self.k * self.users.size) ** 2
 
 
-@dataclass(frozen=True, eq=False)
-class _PairTable:
+class _PairTable(NamedTuple):
     """Training and test pairs of the users averaged over, who are numbered anew."""
 
     users: I32
@@ -81,16 +81,11 @@ class _PairTable:
     rated: Sparse
     liked: Mask
     """Whether each rated pair is liked."""
-
-    @property
-    def likes(self) -> Sparse:
-        bounds = np.append(0, np.cumsum(self.liked))
-        rated = self.rated
-        return Sparse(frozen(bounds[rated.start]), frozen(rated.item[self.liked]), rated.items)
+    likes: Sparse
+    """The pairs that are."""
 
 
-@dataclass(frozen=True, eq=False)
-class _RaschFits:
+class _RaschFits(NamedTuple):
     """The null models of one split. They do not depend on the systems."""
 
     counts: Rasch
@@ -171,13 +166,15 @@ def _table(train: Ratings, test: Ratings, relevance: Relevance) -> _PairTable:
     if not warm.any():
         raise DataError("no user has both training and test ratings: the ladder needs such users")
     everything = np.ones(len(train.items), np.bool_)
-    trained, rated = (
+    (trained, _), (rated, is_warm) = (
         Sparse(part.start, part.item, len(part.items)).take(warm, everything)
         for part in (train, test)
     )
-    liked = relevance.is_liked(test.value)[rated[1]]
+    liked = relevance.is_liked(test.value)[is_warm]
+    start = np.append(0, np.cumsum(liked))[rated.start]
+    likes = Sparse(frozen(start), frozen(rated.item[liked]), rated.items)
     users = frozen(np.flatnonzero(warm).astype(np.int32))
-    return _PairTable(users, trained[0], rated[0], liked)
+    return _PairTable(users, trained, rated, liked, likes)
 
 
 def _lists(
@@ -213,16 +210,14 @@ def _fit(table: _PairTable) -> _RaschFits:
     counts = fit_outside(table.trained, rated)
     averages = fit_outside(table.trained, likes)
     number = [np.bincount(pairs.item, minlength=pairs.items) for pairs in (rated, likes)]
-    disliked = 1 - number[1] / np.maximum(number[0], 1)
-    share = float(np.mean(table.liked))
     choice, variance = fit_pairs(rated, table.liked)
     return _RaschFits(
         counts=counts,
-        share=share,
+        share=float(np.mean(table.liked)),
         averages=averages,
         choice=choice,
         choice_variance=variance,
-        disliked=disliked,
+        disliked=1 - number[1] / np.maximum(number[0], 1),
     )
 
 

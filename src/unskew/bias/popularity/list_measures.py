@@ -16,7 +16,7 @@ from unskew.metrics.items import CLASSES, item_classes, percentiles, tail_items
 from unskew.metrics.popularity import disparity, free_items, parity_counts
 from unskew.stats.intervals.ratios import (
     NONE,
-    Ends,
+    Limits,
     paired_ratio_interval,
     rate_contrast_interval,
 )
@@ -29,8 +29,8 @@ LEAST_HITS = 10
 """Head and tail must each be listed (liked and listed) for so many users: else no interval."""
 
 
-def mean_ends(values: F64, level: float) -> Ends:
-    """Return both ends of the interval of a mean over users."""
+def user_mean_interval(values: F64, level: float) -> Limits:
+    """Return the interval of a mean over users."""
     if values.size < LEAST_USERS:
         return NONE
     if np.ptp(values) == 0:
@@ -39,8 +39,8 @@ def mean_ends(values: F64, level: float) -> Ends:
     return float(low), float(high)
 
 
-def parity_ends(tops: F64, bottoms: F64, level: float) -> Ends:
-    """Return both ends of the interval of |a - b| / (a + b), the rates of head and tail.
+def parity_interval(tops: F64, bottoms: F64, level: float) -> Limits:
+    """Return the interval of |a - b| / (a + b), the rates of head and tail.
 
     By way of its signed form: the values of |x| for all x of its interval hold the truth at least
     as often.
@@ -52,8 +52,8 @@ def parity_ends(tops: F64, bottoms: F64, level: float) -> Ends:
     return 0.0 if is_inside else min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
-def gap_ends(first: F64, second: F64, level: float) -> Ends:
-    """Return both ends of the interval of a difference of means of different users."""
+def gap_interval(first: F64, second: F64, level: float) -> Limits:
+    """Return the interval of a difference of means of different users."""
     if min(first.size, second.size) < LEAST_USERS or np.ptp(first) == np.ptp(second) == 0:
         return NONE
     low, high = intervals(differences(mean_of(first), mean_of(second)), level)
@@ -91,13 +91,13 @@ class UserValues:
             return float(top.sum() / level.sum()) - 1
         return math.fsum(self.values[measure][mask]) / int(mask.sum())
 
-    def ends(self, measure: str, users: Mask, level: float) -> Ends:
-        """Return both ends of the interval of `mean`."""
+    def interval(self, measure: str, users: Mask, level: float) -> Limits:
+        """Return the interval of `mean`."""
         mask = self.known(measure, users)
         if measure == "PopPercentile" and int(mask.sum()) < LEAST_FOR_LEVEL:
             return NONE
         if measure != "PopLift":
-            return mean_ends(self.values[measure][mask], level)
+            return user_mean_interval(self.values[measure][mask], level)
         if int(mask.sum()) < LEAST_USERS:
             return NONE
         low, high = paired_ratio_interval(*self._lift(mask), level)
@@ -167,11 +167,11 @@ class RunCounts:
         top, bottom = self.parts(measure, lists)
         return disparity(top.sum(axis=0), bottom.sum(axis=0))
 
-    def ends(self, measure: str, lists: Mask, level: float) -> Ends:
-        """Return both ends of its interval over users; none of the Gini index."""
+    def interval(self, measure: str, lists: Mask, level: float) -> Limits:
+        """Return its interval over users; none of the Gini index."""
         if measure == "Gini" or math.isnan(self.value(measure, lists)):
             return NONE
-        return parity_ends(*self.parts(measure, lists), level)
+        return parity_interval(*self.parts(measure, lists), level)
 
     def null(self, measure: str, lists: Mask, tail: F64) -> float:
         """Return what a system would show that serves every user by the profile.

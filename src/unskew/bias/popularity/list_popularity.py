@@ -21,7 +21,7 @@ from unskew.bias.popularity.list_measures import (
     WHOLE,
     RunCounts,
     UserValues,
-    gap_ends,
+    gap_interval,
     lorenz_points,
     taste_nulls,
 )
@@ -274,13 +274,13 @@ def _rows(
     for measure in PER_USER:
         users = int(values.known(measure, lists).sum())
         null = nulls[measure] if measure in nulls else values.null(measure, lists)
-        ends = values.ends(measure, lists, level)
-        numbers = users, values.mean(measure, lists), *ends, null
+        interval = values.interval(measure, lists, level)
+        numbers = users, values.mean(measure, lists), *interval, null
         yield measure, dict(zip(names, numbers, strict=True))
     users = int((lists & counts.listed).sum())
     for measure in WHOLE:
-        ends, null = counts.ends(measure, lists, level), counts.null(measure, lists, tail)
-        numbers = users, counts.value(measure, lists), *ends, null
+        interval, null = counts.interval(measure, lists, level), counts.null(measure, lists, tail)
+        numbers = users, counts.value(measure, lists), *interval, null
         yield measure, dict(zip(names, numbers, strict=True))
 
 
@@ -302,7 +302,9 @@ def _gaps(
             is_small = min(linear[first].size, linear[second].size) < LEAST_FOR_LEVEL
             low, high = NONE
             if not (is_small and measure == "PopPercentile"):
-                low, high = gap_ends(linear[first], linear[second], 1 - (1 - level) / len(pairs))
+                low, high = gap_interval(
+                    linear[first], linear[second], 1 - (1 - level) / len(pairs)
+                )
             row = {
                 "group": first,
                 "against_group": second,

@@ -465,7 +465,7 @@ def world_command(
     setting
         A setting, NAME=VALUE. Repeatable.
     """
-    from unskew.worlds.saved import save_world
+    from unskew.worlds.save_world import save_world
     from unskew.worlds.worlds import world
 
     if show_list:

@@ -161,6 +161,7 @@ SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline"
 ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
     "bias lists": (2, "bias.popularity.list_popularity:LIST_POPULARITY"),
     "bias null": (2, "auditing.null.null_experiment:NULL"),
+    "bias pairs": (2, "bias.pairs.item_pairs:ITEM_PAIRS"),
     "bias truth": (2, "auditing.truth.truth:TRUTH"),
     "compare": (2, "stats.compare.compare:PAIRS", "stats.compare.compare_segments:SEGMENTS"),
     "distribution": (

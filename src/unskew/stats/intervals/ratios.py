@@ -15,13 +15,13 @@ from unskew.arrays import F64
 from unskew.stats.intervals.skewed import edge, mean_of, of_means, without_skewness
 from unskew.stats.special import student_t_quantile
 
-Ends = tuple[float, float]
-NONE: Ends = (math.nan, math.nan)
+Limits = tuple[float, float]
+NONE: Limits = (math.nan, math.nan)
 _HALVINGS = 45
 _LEAST_RATIO = 1e-9
 
 
-def paired_ratio_interval(top: F64, bottom: F64, level: float) -> Ends:
+def paired_ratio_interval(top: F64, bottom: F64, level: float) -> Limits:
     """Return the interval of a ratio of two means over the same users, both at least 0.
 
     NaN where the mean of `bottom` does not differ from 0: the ratio is not identified.
@@ -48,7 +48,7 @@ def paired_ratio_interval(top: F64, bottom: F64, level: float) -> Ends:
     return _inverted(lambda ratio: top - ratio * bottom, estimate, (0.0, far), limit)
 
 
-def rate_contrast_interval(tops: F64, bottoms: F64, level: float) -> Ends:
+def rate_contrast_interval(tops: F64, bottoms: F64, level: float) -> Limits:
     """Return the interval of (a - b) / (a + b), a and b ratios of sums over the same users.
 
     Parameters
@@ -93,8 +93,8 @@ def _is_zero(values: F64, limit: float) -> bool:
 
 
 def _inverted(
-    values_of: Callable[[float], F64], estimate: float, limits: Ends, limit: float
-) -> Ends:
+    values_of: Callable[[float], F64], estimate: float, limits: Limits, limit: float
+) -> Limits:
     """Return where the test begins to reject, from the estimate down and up to the limits."""
 
     def is_inside(value: float) -> bool:

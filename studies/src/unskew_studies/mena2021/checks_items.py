@@ -45,7 +45,7 @@ def steeper_than_both(lab: Lab, dataset_name: str) -> MeasuredValue:
     On the paper's data the note tells what plain popularity gives, of all ratings and of each
     fold's training part.
     """
-    value = 100 * share(lab, dataset_name, "steeper/both")
+    value = 100 * share(lab, dataset_name, "steeper_both")
     if lab.is_other_data:
         return MeasuredValue(value)
     table = lab.table(steepness, dataset_name)
@@ -83,7 +83,7 @@ def four_cases(lab: Lab, dataset_name: str, *, prefix: str) -> MeasuredValue:
 
     On other data: whether the first one is the most frequent.
     """
-    shares = [100 * share(lab, dataset_name, f"{prefix}cases/{case}") for case in CASES]
+    shares = [100 * share(lab, dataset_name, f"{prefix}share/{case}") for case in CASES]
     text = " / ".join(number(one, 2) for one in shares) + " %"
     if lab.is_other_data:
         return MeasuredValue(shares[0] == max(shares), text=text)
@@ -92,7 +92,7 @@ def four_cases(lab: Lab, dataset_name: str, *, prefix: str) -> MeasuredValue:
 
 def cases_add_up(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the distance between the cases that disagree and the pairs that do."""
-    first, third = (share(lab, dataset_name, f"cases/{CASES[at]}") for at in (0, 2))
+    first, third = (share(lab, dataset_name, f"share/{CASES[at]}") for at in (0, 2))
     strict, ties = share(lab, dataset_name, "disagree"), share(lab, dataset_name, "ties")
     text = f"{100 * (first + third):.2f} % and {100 * strict:.2f} %"
     note = f"With ties counted as disagreement the pairs are {100 * (strict + ties):.2f} %."
@@ -118,7 +118,7 @@ def what_optima_follow(lab: Lab, dataset_name: str) -> MeasuredValue:
 def lemma_3_shares(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare the shares of pairs that do as Lemma 3 says; on other data: the smaller one."""
     shares = [
-        100 * share(lab, dataset_name, f"truth/lemma3/{metric}") for metric in ("P", "anti-P")
+        100 * share(lab, dataset_name, f"truth/lemma3_{metric}") for metric in ("P", "anti-P")
     ]
     text = f"{shares[0]:.2f} % (P), {shares[1]:.2f} % (anti-P)"
     if lab.is_other_data:
@@ -130,7 +130,7 @@ def lemma_3_shares(lab: Lab, dataset_name: str) -> MeasuredValue:
 def popular_and_steep(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Compare how often popularity and relevance agree, and its odds are steeper."""
     agreeing = 100 * share(lab, dataset_name, "truth/popularity_and_relevance_agree")
-    steeper = 100 * share(lab, dataset_name, "truth/steeper/non-relevance")
+    steeper = 100 * share(lab, dataset_name, "truth/steeper_non-relevance")
     text = f"{agreeing:.1f} % agree, {steeper:.1f} % steeper"
     if lab.is_other_data:
         return MeasuredValue(min(agreeing, steeper), text=text)

@@ -42,7 +42,13 @@ from unskew_studies.mena2021.measurements import (
     temporal,
     threshold,
 )
-from unskew_studies.mena2021.measurements_lemmas import lemma_worlds, toys, truth_tables
+from unskew_studies.mena2021.measurements_lemmas import (
+    case_table,
+    lemma_worlds,
+    overall,
+    toys,
+    truth_tables,
+)
 from unskew_studies.paper import STAND_IN, Exhibit
 
 Blocks = Sequence[Block]
@@ -267,10 +273,12 @@ def table_2(lab: Lab, dataset_name: str) -> Blocks:
 def fig_5(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the four cases of popularity and average rating."""
     pairs = bias(lab, dataset_name).pairs
-    frame = _percent(pairs.table(), ("share", "strict", "disagree", "agree", "ties"))
+    columns = "share", "strict", "lemma", "disagree", "agree", "ties"
+    shares = [name for name in columns if name != "lemma"]
+    frame = _percent(case_table(pairs, *columns), shares)
     if dataset_name == ML:
         frame = frame.with_columns(printed=pl.Series(printed.CASES[dataset_name]))
-    lines = "; ".join(pairs.footer()[:3]) + "."
+    lines = "; ".join(pairs.explanation[:3]) + "."
     blocks: list[Block] = [
         Picture(pairs.figure()),
         Table("Shares of item pairs (%)", frame, digits=2, note=lines),
@@ -303,7 +311,7 @@ def fig_6(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the curves of popularity and average rating, and the optimal rankings."""
     report = bias(lab, dataset_name)
     ranks = optimal_rankings(report.counts)
-    tau = f"τ_b of the orders for P and anti-P: {report.pairs.observed.tau:.2f}"
+    tau = f"τ_b of the orders for P and anti-P: {overall(report.pairs, 'tau'):.2f}"
     rankings = charts.ranks(ranks["rank_P"], ranks["rank_anti-P"], [tau])
     return [Picture(report.figure("popularity")), Picture(rankings)]
 
@@ -320,7 +328,8 @@ def fig_9(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the four cases of popularity and true relevance, and which metrics are consistent."""
     random_part(lab, dataset_name)
     pairs = bias(lab, dataset_name).pairs
-    frame = _percent(pairs.true.table(), ("share", "strict", "P", "anti-P"))
+    columns = "share", "strict", "lemma_P", "P", "lemma_anti-P", "anti-P"
+    frame = _percent(case_table(pairs.parts["true"], *columns), ("share", "strict", "P", "anti-P"))
     if dataset_name == CM:
         frame = frame.with_columns(printed=pl.Series(printed.CASES[dataset_name]))
     long = pl.concat(
@@ -346,7 +355,8 @@ def fig_9(lab: Lab, dataset_name: str) -> Blocks:
         "Lemma 3, anti-P": 75.3,
         "Lemma 2": 18.3,
     }
-    measured = [*pairs.true.consistent.values(), *pairs.true.lemma3.values(), pairs.true.lemma2]
+    names = "P", "anti-P", "lemma3_P", "lemma3_anti-P", "lemma2"
+    measured = [overall(pairs, name, "true overall") for name in names]
     shares = pl.DataFrame(
         {
             "what": list(published),

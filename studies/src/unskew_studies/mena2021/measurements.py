@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,6 +25,7 @@ from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.results import Results
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
+from unskew.report.estimates import Estimates
 from unskew.splits.given import FamiliarTraining, Given
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Splitter, shared_rows
@@ -213,15 +213,19 @@ def items(lab: Lab, dataset_name: str) -> pl.DataFrame:
     return bias(lab, dataset_name).items()
 
 
-@measurement("pairs of items")
+@measurement("pairs of items", version=2)
 def pairs(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Return every share of pairs, with and without the truth, and the correlations of Fig. 7."""
     report = bias(lab, dataset_name)
-    numbers = dict(_numbers(report.pairs.to_dict()))
+    numbers = dict(_pair_numbers(report.pairs))
     for row in report.correlations.iter_rows(named=True):
         numbers[f"pearson/{row['ranking']}/{row['with']}"] = row["pearson"]
     if report.dependence is not None:
-        numbers |= {f"dependence/{key}": one for key, one in _numbers(report.dependence.to_dict())}
+        numbers |= {
+            f"dependence/{name}": float(value)
+            for name, value in report.dependence.to_dict().items()
+            if isinstance(value, int | float)
+        }
     part = report.counts.take(report.counts.identified)
     if part.asked is not None and part.asked_liked is not None and len(part.items) > 1:
         numbers["truth/pearson"] = pearson(part.p_train, part.p_rel)
@@ -260,13 +264,16 @@ def _order(top: I64, bottom: I64) -> I32:
     return dense_ranks(top.astype(object), bottom.astype(object))
 
 
-def _numbers(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Yield every number of a nested dictionary under its path."""
-    for key, value in nested.items():
-        if isinstance(value, Mapping):
-            yield from _numbers(value, f"{prefix}{key}/")
-        elif isinstance(value, int | float):
-            yield prefix + key, float(value)
+def _pair_numbers(pairs: Estimates) -> Iterator[tuple[str, float]]:
+    """Yield every number of pairs of items under its name; by the truth under `truth/`."""
+    prefixes = {"": (pairs, pairs.parts["overall"])}
+    if "true" in pairs.parts:
+        prefixes["truth/"] = (pairs.parts["true"], pairs.parts["true overall"])
+    for prefix, parts in prefixes.items():
+        for part in parts:
+            for row in part.rows.drop_nulls("value").iter_rows(named=True):
+                case = f"/{row['case']}" if "case" in row else ""
+                yield f"{prefix}{row['quantity']}{case}", row["value"]
 
 
 # Systems on data

@@ -15,6 +15,7 @@ from unskew.bias.pairs.item_pairs import item_pairs
 from unskew.bias.pairs.steepness import agree, decrement_rate
 from unskew.bias.popularity.item_counts import ItemCounts, count_items
 from unskew.evaluation.evaluate import evaluate
+from unskew.report.estimates import Estimates
 from unskew.stats.correlation import kendall_test
 from unskew.stats.intervals.means import mean_interval
 from unskew.worlds.worlds import world
@@ -241,6 +242,19 @@ def _rows(table: str, rows: list[tuple[str, str, float, float]]) -> pl.DataFrame
     return frame.select(pl.lit(table).alias("table"), pl.all())
 
 
+def case_table(pairs: Estimates, *columns: str) -> pl.DataFrame:
+    """Return a row per case of item pairs: these facts and quantities."""
+    facts = [name for name in columns if name in pairs.rows.columns]
+    rows = pairs.rows.filter(pl.col("case") != "tied")
+    wide = rows.pivot("quantity", index=["case", *facts], values="value")
+    return wide.select("case", *columns)
+
+
+def overall(pairs: Estimates, quantity: str, part: str = "overall") -> float:
+    """Return a number of all pairs of items."""
+    return pairs.parts[part].row(quantity=quantity).estimate[0]
+
+
 def every_count(users: int = USERS) -> ItemCounts:
     """Return an item for every number of ratings and likes that so many users can give."""
     both = [(n, r) for n in range(1, users) for r in range(n + 1)]
@@ -251,9 +265,9 @@ def every_count(users: int = USERS) -> ItemCounts:
 def _table_3() -> pl.DataFrame:
     counted = item_pairs(every_count())
     rows = []
-    for row in counted.table().iter_rows(named=True):
-        apart = row["agree"] + row["disagree"]
-        rows.append((row["case"], row["lemma"], apart * counted.pairs, row[row["lemma"]] / apart))
+    for case, lemma, *does in case_table(counted, "lemma", "agree", "disagree").iter_rows():
+        right, apart = dict(zip(("agree", "disagree"), does, strict=True))[lemma], sum(does)
+        rows.append((case, lemma, apart * counted.card["pairs"], right / apart))
     return _rows("Table 3", rows)
 
 
@@ -288,12 +302,13 @@ def lemma_3(seed: int = 0) -> ItemCounts:
 
 def _table_4(seed: int) -> pl.DataFrame:
     whole = item_pairs(lemma_2())
-    rows = [
-        ("rating depends on relevance only", "both agree", float(whole.pairs), whole.true.lemma2)
-    ]
+    lemma2 = overall(whole, "lemma2", "true overall")
+    number = float(whole.card["pairs"])
+    rows = [("rating depends on relevance only", "both agree", number, lemma2)]
     drawn = [item_pairs(lemma_3(seed + number)) for number in range(20)]
-    tables = pl.concat([one.true.table() for one in drawn])
-    each = drawn[0].pairs
+    columns = "share", "lemma_P", "P", "lemma_anti-P", "anti-P"
+    tables = pl.concat([case_table(one.parts["true"], *columns) for one in drawn])
+    each = drawn[0].card["pairs"]
     for case, part in tables.group_by("case", maintain_order=True):
         number = float(part["share"].sum()) * each
         for metric in ("P", "anti-P"):
@@ -309,13 +324,14 @@ def _flat() -> pl.DataFrame:
     even = np.full(steps.size, 20)
     popular = item_pairs(ItemCounts.known(even, 2 * steps - 1, 100, 10 * steps - 5))
     liked = item_pairs(ItemCounts.known(4 * steps, 2 * steps, 100, np.full(steps.size, 50)))
-    number = float(popular.pairs)
-    real = popular.true.consistent
-    tied = 1 - sum(liked.true.consistent.values())
+    number = float(popular.card["pairs"])
+    metrics = "P", "anti-P"
+    real = [overall(popular, metric, "true overall") for metric in metrics]
+    tied = 1 - sum(overall(liked, metric, "true overall") for metric in metrics)
     rows = [
-        ("equal popularity", "P and anti-P agree", number, popular.observed.agree),
-        ("equal popularity", "and both with the truth", number, min(real.values())),
-        ("equal relevance", "P and anti-P disagree", number, liked.observed.disagree),
+        ("equal popularity", "P and anti-P agree", number, overall(popular, "agree")),
+        ("equal popularity", "and both with the truth", number, min(real)),
+        ("equal relevance", "P and anti-P disagree", number, overall(liked, "disagree")),
         ("equal relevance", "the truth is tied", number, tied),
     ]
     return _rows("Appendix B", rows)
@@ -376,9 +392,10 @@ def lemma_worlds(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     rows = []
     for name in ("relevance-only", "popular-good", "inverted"):
         seeds = range(lab.seed, lab.seed + WORLDS)
-        drawn = [item_pairs(world(name, **extent(lab), seed=one)).true.consistent for one in seeds]
-        for metric in drawn[0]:
-            rows.append((name, metric, *mean_interval([one[metric] for one in drawn])))
+        drawn = [item_pairs(world(name, **extent(lab), seed=one)) for one in seeds]
+        for metric in ("P", "anti-P"):
+            values = [overall(pairs, metric, "true overall") for pairs in drawn]
+            rows.append((name, metric, *mean_interval(values)))
     names = dict.fromkeys(("world", "metric"), pl.String)
     kinds = names | dict.fromkeys(("consistent", "low", "high"), pl.Float64)
     return pl.DataFrame(rows, schema=kinds, orient="row")

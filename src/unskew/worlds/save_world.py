@@ -1,4 +1,4 @@
-"""Writing a world into a folder: what is observed, a random sample, the truth, and the card."""
+"""`save_world`: a world in a folder: what is observed, a random sample, the truth, and the card."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def save_world(
     Examples
     --------
     >>> import tempfile
-    >>> from unskew.worlds.saved import save_world
+    >>> from unskew.worlds.save_world import save_world
     >>> from unskew.worlds.worlds import world
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     card = save_world(world("null", users=30, items=20), folder, format="csv")
