@@ -150,7 +150,7 @@ def pair_errors(
     level
         Of the single intervals: sets Student's quantile.
     """
-    first, second = pairs.one, pairs.other
+    first, second = pairs.first, pairs.second
     count = len(splits)
     means = np.stack([split.means for split in splits])
     by_split = means[:, first] - means[:, second]
@@ -189,7 +189,7 @@ def _influences(
     for low in range(0, users, _USERS_AT_ONCE):
         part = slice(low, low + _USERS_AT_ONCE)
         by_split = [
-            split.influence[part][:, pairs.one] - split.influence[part][:, pairs.other]
+            split.influence[part][:, pairs.first] - split.influence[part][:, pairs.second]
             for split in splits
         ]
         mean = sum(by_split[1:], start=by_split[0]) / count

@@ -171,7 +171,7 @@ def shifted_p(
     def count(weights: F64, values: F64) -> I64:
         extreme = np.zeros(len(sample.pairs), np.int64)
         sums = np.ascontiguousarray((weights @ values).T)
-        first, second = sample.pairs.one, sample.pairs.other
+        first, second = sample.pairs.first, sample.pairs.second
         kernels.count_extreme(sums, first, second, observed, sides, limit, extreme)
         return extreme
 
@@ -199,7 +199,7 @@ def studentised_p(
         extreme = np.zeros(len(pairs), np.int64)
         for start in range(0, len(pairs), _PAIRS):
             part = slice(start, start + _PAIRS)
-            d = values[:, pairs.one[part]] - values[:, pairs.other[part]] - mean[part]
+            d = values[:, pairs.first[part]] - values[:, pairs.second[part]] - mean[part]
             centre = weights @ d / n
             np.square(d, out=d)
             variance = np.maximum(weights @ d - n * centre**2, 0.0) / (n - 1)
@@ -234,7 +234,7 @@ def bca_intervals(
         difference = float(sample.difference[pair])
         if sample.constant[pair]:
             return difference, difference
-        differences = np.sort(sums[:, pairs.one[pair]] - sums[:, pairs.other[pair]])
+        differences = np.sort(sums[:, pairs.first[pair]] - sums[:, pairs.second[pair]])
         below, at_most = (
             np.searchsorted(differences, observed[pair], side) for side in ("left", "right")
         )

@@ -350,11 +350,11 @@ def _numbers(
         greater, smaller = smaller, greater
     numbers: dict[str, object] = {
         "metric": [paired_sample.label] * len(pairs),
-        "system": [systems[i] for i in pairs.one],
-        "against": [systems[i] for i in pairs.other],
+        "system": [systems[i] for i in pairs.first],
+        "against": [systems[i] for i in pairs.second],
         "n": [users] * len(pairs),
-        "mean": paired_sample.means[pairs.one],
-        "mean_against": paired_sample.means[pairs.other],
+        "mean": paired_sample.means[pairs.first],
+        "mean_against": paired_sample.means[pairs.second],
         "value": paired_sample.difference,
         "low": low,
         "high": high,

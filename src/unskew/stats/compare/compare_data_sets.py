@@ -371,7 +371,7 @@ def _difference_rows(
     """Return the difference of each pair on each data set."""
     rows = []
     for name, of_set in samples.items():
-        for index, (a, b) in enumerate(zip(of_set.pairs.one, of_set.pairs.other, strict=True)):
+        for index, (a, b) in enumerate(zip(of_set.pairs.first, of_set.pairs.second, strict=True)):
             value, error = float(of_set.means[a] - of_set.means[b]), of_set.standard_error[index]
             row = {"data_set": name, "system": systems[a], "against": systems[b]}
             row |= {"n": of_set.users, "value": value, "se": error}

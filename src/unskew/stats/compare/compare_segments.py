@@ -234,15 +234,15 @@ def _rows(
     numbers = dict.fromkeys(names, np.full(count, np.nan))
     if held is not None:
         ends = difference_interval(held, settings)
-        means = held.means[pairs.one], held.means[pairs.other]
+        means = held.means[pairs.first], held.means[pairs.second]
         columns = (*means, held.difference, held.standard_error, *ends)
         numbers = dict(zip(names, columns, strict=True))
     return pl.DataFrame(
         {
             "metric": [part.metric] * count,
             "_pair": np.arange(count),
-            "system": [systems[i] for i in pairs.one],
-            "against": [systems[i] for i in pairs.other],
+            "system": [systems[i] for i in pairs.first],
+            "against": [systems[i] for i in pairs.second],
             "group": [part.name] * count,
             "n": [part.users] * count,
             **numbers,
@@ -259,7 +259,7 @@ def _interaction(
     step = max(1, HELD // (8 * max(len(values), 1)))
     parts = []
     for low in range(0, len(pairs), step):
-        first, second = pairs.one[low : low + step], pairs.other[low : low + step]
+        first, second = pairs.first[low : low + step], pairs.second[low : low + step]
         differences = values[:, first] - values[:, second]
         parts.append(interaction(differences, code, seed=settings.seed, threads=settings.threads))
     return replace(
@@ -290,7 +290,7 @@ def _tests(
             mine.select("metric", "system", "against")
             .unique(maintain_order=True)
             .with_columns(
-                value=pl.Series(overall[pairs.one] - overall[pairs.other]),
+                value=pl.Series(overall[pairs.first] - overall[pairs.second]),
                 segments=pl.lit(test.segments),
                 statistic=pl.Series(test.statistic),
                 p=pl.Series(test.p),

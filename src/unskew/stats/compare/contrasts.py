@@ -450,9 +450,9 @@ def _kept_lists(
 def _pairs_as_given(names: Sequence[str]) -> tuple[I64, F64]:
     """Return where each pair stands among those of sorted systems, and -1 if it is turned there."""
     pairs, number = all_pairs(len(names)), np.zeros((len(names), len(names)), np.int64)
-    number[pairs.one, pairs.other] = np.arange(len(pairs))
+    number[pairs.first, pairs.second] = np.arange(len(pairs))
     index = np.array([sorted(names).index(name) for name in names])
-    first, second = index[pairs.one], index[pairs.other]
+    first, second = index[pairs.first], index[pairs.second]
     order = number[np.minimum(first, second), np.maximum(first, second)]
     return order, np.where(first < second, 1.0, -1.0)
 
@@ -473,8 +473,8 @@ def _numbers(
         one_sided = tail.widened(critical_value(largest, 1 - 2 * alpha))
         within = np.abs(difference) + one_sided * se
     return {
-        "system": [names[index] for index in pairs.one],
-        "against": [names[index] for index in pairs.other],
+        "system": [names[index] for index in pairs.first],
+        "against": [names[index] for index in pairs.second],
         "n": errors.users,
         "splits": errors.splits,
         "value": difference,

@@ -55,7 +55,7 @@ def pair_rows(
     these = with_p_values(nothing, p_these, "holm", level)
     signs = correct(p_sign, "holm").tolist()
     rows = []
-    for index, (a, b) in enumerate(zip(pairs.one, pairs.other, strict=True)):
+    for index, (a, b) in enumerate(zip(pairs.first, pairs.second, strict=True)):
         d = difference[:, index]
         # Each data set counts once. Where data sets have different errors the interval holds at
         # least as often as it says (Ibragimov and Müller 2010), if differences are symmetric.
@@ -94,7 +94,7 @@ def p_over_data_sets(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sig
         return p_sign
     if test == "nemenyi":
         mean = ranks.mean(axis=0)
-        gaps = mean[pairs.one] - mean[pairs.other]
+        gaps = mean[pairs.first] - mean[pairs.second]
         return np.array([nemenyi_p(float(gap), ranks.shape[1], count) for gap in gaps])
     if test == "wilcoxon":
         scale = np.abs(difference).max(axis=0)

@@ -194,8 +194,8 @@ def _randomised(
         scale = _standard(samples)
         families = _families(statistic * scale, shape, settings.family)
     tests = Hypotheses(
-        np.tile(pairs.one, len(samples)) + shift,
-        np.tile(pairs.other, len(samples)) + shift,
+        np.tile(pairs.first, len(samples)) + shift,
+        np.tile(pairs.second, len(samples)) + shift,
         side,
         statistic - tolerance,
         families,

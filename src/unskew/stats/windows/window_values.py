@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,16 +31,8 @@ from unskew.report.columns import (
 from unskew.report.text import counted
 from unskew.stats.agreement.conditions import named_sources
 from unskew.stats.intervals.means import mean_intervals
-from unskew.stats.pairing import Paired, as_table, is_evaluated, paired
+from unskew.stats.pairing import Paired, PlanResults, as_table, is_evaluated, paired
 from unskew.stats.resampling import check_two_systems, chosen_metrics
-
-
-@runtime_checkable
-class FoldScores(Protocol):
-    """What a plan gave: the scores of each window of its design, by the window's label."""
-
-    def by_fold(self) -> Mapping[str, Scores]:
-        """Return the scores of each split by its label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +277,7 @@ def _directed(first: Paired, metrics: str | Sequence[str] | None) -> tuple[list[
 
 def _named(scores: Any, unit: str) -> tuple[dict[str, Any], list[str]]:
     """Return sources by name, in the order of time, and notes."""
-    if isinstance(scores, FoldScores):
+    if isinstance(scores, PlanResults):
         return dict(scores.by_fold()), []
     if isinstance(scores, Mapping) and scores and named_sources(scores):
         return {_text(name): source for name, source in scores.items()}, []
