@@ -30,12 +30,12 @@ class SplitInfluence:
     counted: Mask
     """The users whose lists are averaged."""
 
-    def same_values(self, other: SplitInfluence) -> bool:
+    def same_values(self, second: SplitInfluence) -> bool:
         """Tell whether two splits agree in every value of every user."""
         return (
-            np.array_equal(self.counted, other.counted)
-            and np.array_equal(self.means, other.means)
-            and np.array_equal(self.influence, other.influence)
+            np.array_equal(self.counted, second.counted)
+            and np.array_equal(self.means, second.means)
+            and np.array_equal(self.influence, second.influence)
         )
 
 

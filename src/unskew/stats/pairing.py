@@ -478,7 +478,7 @@ class PairedSample:
     unit: float
     tolerance: float
     """By how many units equal sums may differ."""
-    kept: Mask
+    included: Mask
     users: int
     means: F64
     """Of each system, over the kept users."""
@@ -518,12 +518,12 @@ class PairedSample:
     def differences(self, pair: int) -> F64:
         """Return the kept users' differences of a pair, in units."""
         first, second = int(self.pairs.first[pair]), int(self.pairs.second[pair])
-        result: F64 = self.values[self.kept, first] - self.values[self.kept, second]
+        result: F64 = self.values[self.included, first] - self.values[self.included, second]
         return result
 
     def complete(self) -> F64:
         """Return the kept users' values, in units."""
-        return self.values if self.users == self.kept.size else self.values[self.kept]
+        return self.values if self.users == self.included.size else self.values[self.included]
 
 
 def sample(
@@ -566,7 +566,7 @@ def sample(
         values=grid.place(matrix),
         unit=grid.unit,
         tolerance=grid.tolerance(users),
-        kept=is_complete,
+        included=is_complete,
         users=users,
         means=means,
         pairs=pairs,

@@ -267,11 +267,11 @@ def reweighted(
     steps = Steps(len(parts) * len(range(0, draws, ROWS)), progress)
     means = []
     for part in parts:
-        held = [_defined(paired.matrix(metric)) for metric in part]
+        columns = [_defined(paired.matrix(metric)) for metric in part]
 
-        def of_draws(weights: F64, held: list[Held] = held) -> F64:
-            out = np.empty((len(weights), len(held), systems))
-            for column, (values, is_known) in enumerate(held):
+        def of_draws(weights: F64, columns: list[Held] = columns) -> F64:
+            out = np.empty((len(weights), len(columns), systems))
+            for column, (values, is_known) in enumerate(columns):
                 total = weights.sum(axis=1) if is_known is None else weights @ is_known
                 with np.errstate(invalid="ignore", divide="ignore"):
                     out[:, column] = weights @ values / total[:, None]
@@ -280,7 +280,7 @@ def reweighted(
         blocks = redraw(
             of_draws, weigh, draws, users, threads=threads, advance=lambda _: steps.advance()
         )
-        means.append(np.concatenate(blocks) if blocks else np.empty((0, len(held), systems)))
+        means.append(np.concatenate(blocks) if blocks else np.empty((0, len(columns), systems)))
     return np.concatenate(means, axis=1)
 
 
@@ -343,9 +343,9 @@ def bca_ends(draws: F64, below: float, acceleration: float, level: float) -> tup
     """
     normal, edge = NormalDist(), 0.5 / draws.size
     bias = normal.inv_cdf(min(max(below, edge), 1 - edge))
-    ends = []
+    limits = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         shifted = bias + normal.inv_cdf(tail)
         share = normal.cdf(bias + shifted / (1 - acceleration * shifted))
-        ends.append(float(np.quantile(draws, share)))
-    return ends[0], ends[1]
+        limits.append(float(np.quantile(draws, share)))
+    return limits[0], limits[1]

@@ -317,15 +317,15 @@ def clipping_curve(
     if not limits or not all(is_number(limit) and 0 < limit < math.inf for limit in limits):
         raise SettingError(f"limits must be weights above 0, got {limits!r}")
     by_limit = {
-        limit: averages.at(frozen(np.minimum(source.weight, limit)))
+        limit: averages.values_with(frozen(np.minimum(source.weight, limit)))
         for limit in sorted(set(map(float, limits)))
     }
     rows = []
-    for key, (whole, _) in averages.at(source.weight).items():
+    for key, (unclipped, _) in averages.values_with(source.weight).items():
         high = averages.high(by_label[key[1]])
         for limit, estimates in by_limit.items():
             value, se = estimates[key]
-            bias = value - whole
+            bias = value - unclipped
             share = float(np.mean(source.weight > limit))
             is_possible = not value > high * (1 + 1e-9)
             note = "" if is_possible else f"above {high:.4g}, the largest possible value"

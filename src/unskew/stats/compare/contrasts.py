@@ -468,10 +468,10 @@ def _numbers(
     p, p_corrected = adjusted_p(t, largest, tail)
     critical = tail.widened(critical_value(largest, tail.level))
     wide, narrow = critical * se, NormalDist().inv_cdf((1 + tail.level) / 2) * se
-    alpha, within = round(1 - tail.level, 12), None
+    alpha, equivalent_within = round(1 - tail.level, 12), None
     if alpha < 0.5:
         one_sided = tail.widened(critical_value(largest, 1 - 2 * alpha))
-        within = np.abs(difference) + one_sided * se
+        equivalent_within = np.abs(difference) + one_sided * se
     return {
         "system": [names[index] for index in pairs.first],
         "against": [names[index] for index in pairs.second],
@@ -488,7 +488,7 @@ def _numbers(
         "significant": p_corrected <= alpha,
         "detectable": wide + NormalDist().inv_cdf(POWER) * se,
         "critical": critical,
-        "equivalent_within": within,
+        "equivalent_within": equivalent_within,
     }
 
 

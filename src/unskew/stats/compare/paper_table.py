@@ -186,12 +186,12 @@ def table_of(
     averaged = AVERAGED[policies.pop()] if len(policies) == 1 else ""
     rows = [row for label in labels for row in _rows(comparison, label, pairing.systems)]
     expected = _chance(pairing.parts, labels) if chance else {}
-    shown = [(label, RANDOM, value) for label, value in expected.items()]
+    printed = [(label, RANDOM, value) for label, value in expected.items()]
     table = Estimates.of_rows(
         PAPER_TABLE,
         rows,
         notes=comparison.notes,
-        parts={"chance": Estimates.of_rows(CHANCE, shown)} if shown else {},
+        parts={"chance": Estimates.of_rows(CHANCE, printed)} if printed else {},
         card=comparison.card,
     )
     tested = comparison.where(metric=labels)
@@ -201,7 +201,7 @@ def table_of(
         *_emphasis(table),
         _marks(tested, {row["mark"] for row in rows}),
     ]
-    if shown:
+    if printed:
         sentences.append(f"{RANDOM}: what a random order is expected to score.")
     return replace(table, explanation=(" ".join(sentences),))
 
@@ -274,10 +274,10 @@ def _directions(tested: Estimates) -> list[str]:
 
 
 def _emphasis(table: Estimates) -> list[str]:
-    shown = table.display_tables()[0]
-    if not shown.strong:
+    printed = table.display_tables()[0]
+    if not printed.strong:
         return []
-    return ["Best in bold, second best underlined." if shown.second else "Best in bold."]
+    return ["Best in bold, second best underlined." if printed.second else "Best in bold."]
 
 
 def _marks(tested: Estimates, marks: set[str]) -> str:

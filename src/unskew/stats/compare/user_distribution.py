@@ -422,11 +422,13 @@ def _dominances(pairs: Sequence[_SystemPair], level: float) -> list[dict[str, An
             else (1.0, 1.0)
             for pair in pairs
         ]
-        smaller = correct([min(both) for both in p], "holm").tolist() if pairs else []
-        for pair, row, both, corrected in zip(pairs, rows, p, smaller, strict=True):
+        smaller = correct([min(directions) for directions in p], "holm").tolist() if pairs else []
+        for pair, row, directions, corrected in zip(pairs, rows, p, smaller, strict=True):
             row[f"p_{order}"] = corrected
             if corrected <= 1 - level + 1e-12:
-                row["dominance"] = f"{pair.a if both[0] <= both[1] else pair.b}, {order} order"
+                row["dominance"] = (
+                    f"{pair.a if directions[0] <= directions[1] else pair.b}, {order} order"
+                )
     return rows
 
 

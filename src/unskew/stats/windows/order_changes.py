@@ -254,14 +254,14 @@ def _answer(
         for name in ("users", "several", "tau_by_chance")
     }
     by_f = any(order.permutations == 0 and order.several > 0 for order in orders.values())
-    within = "Hotelling's F" if by_f else f"{permutations:,} exchanges"
+    test_name = "Hotelling's F" if by_f else f"{permutations:,} exchanges"
     pairs = rows["changes"].height // len(orders)
     method = all_together(
         question.method,
         counted(pairs * len(windows.parts), "difference"),
         level=level,
         seed=seed,
-        test=f"equal differences in all {unit}s, the larger p of {within} within users and of "
+        test=f"equal differences in all {unit}s, the larger p of {test_name} within users and of "
         "Wald's test of the means",
         correction=f"Holm over {counted(pairs, 'pair')}",
     )
@@ -471,10 +471,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _smallest_seen(result: Estimates) -> str:
     """Say how large a difference in a window must be to be seen."""
-    unit, ends = result.card["unit"], result.rows.drop_nulls("low")
-    if not ends.height:
+    unit, intervals = result.card["unit"], result.rows.drop_nulls("low")
+    if not intervals.height:
         return f": no {unit} has enough users whose values differ"
-    half = np.median((ends["high"] - ends["low"]).to_numpy() / 2)
+    half = np.median((intervals["high"] - intervals["low"]).to_numpy() / 2)
     return (
         f"; in the median {unit} and pair, a difference below {number(float(half), DIGITS)} would "
         "not be"

@@ -148,11 +148,11 @@ def means_question(unit: str, *counts: Column, is_shown: bool = False) -> Questi
     >>> [column.name for column in means_question("split").columns]
     ['metric', 'split', 'system', 'n', 'value', 'se', 'low', 'high']
     """
-    ends = [replace(end, hidden=not is_shown) for end in (LOW, HIGH)]
+    limits = [replace(end, hidden=not is_shown) for end in (LOW, HIGH)]
     mean = Column("value", "value", "mean")
     return Question(
         name=f"means by {unit}",
-        columns=(METRIC, Column(unit, "key"), SYSTEM, USERS, *counts, mean, SE, *ends),
+        columns=(METRIC, Column(unit, "key"), SYSTEM, USERS, *counts, mean, SE, *limits),
         method=Method(estimand=f"the mean over the users of each {unit}", interval="t"),
         figures=(Drawing("curves", "points"),),
         across="system",
@@ -192,7 +192,6 @@ def read_windows(
     metrics: str | Sequence[str] | None,
     *,
     unit: str = "window",
-    least: int = 2,
     better: str | None = None,
     one_system: bool = False,
 ) -> WindowScores:
@@ -207,17 +206,15 @@ def read_windows(
         Labels; all that have a value per user unless given.
     unit
         What a name stands for, as a noun.
-    least
-        How many there must be.
     better
         Of tables: which direction is better, as in `paired`.
     one_system
         Whether one system is enough.
     """
     named, notes = _named(scores, unit)
-    if len(named) < least:
+    if len(named) < 2:
         raise SettingError(
-            f"{counted(least, unit)} or more are needed, got {len(named)}: give a mapping from "
+            f"{counted(2, unit)} or more are needed, got {len(named)}: give a mapping from "
             f"{unit}s to scores, the results of a plan, or a table with a column {unit!r}"
         )
     parts, averaging_notes = {}, {}
