@@ -120,6 +120,17 @@ def steps_by_window(scores: Scores, windows: int | Sequence[Any] = WINDOWS) -> d
         What `evaluate_steps` gave.
     windows
         As in `step_curves`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> train = {"user": [1, 2, 3], "item": [7, 8, 9], "time": [1, 2, 3]}
+    >>> test = {"user": [1, 1, 2, 2], "item": [8, 9, 9, 7], "time": [5, 6, 7, 8]}
+    >>> steps = us.targets.next_items(train, test)
+    >>> popular = us.recommend.Popularity().fit(steps.train)
+    >>> scores = us.evaluation.evaluate_steps(steps, {"popular": popular}, "HitRate@1")
+    >>> list(us.stats.steps_by_window(scores, 2).values())
+    [Scores(1 system, 1 metric, 2 lists), Scores(1 system, 1 metric, 2 lists)]
     """
     _check_steps(scores)
     code, points = _by_window(scores, windows)
