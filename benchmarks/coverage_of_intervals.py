@@ -190,7 +190,7 @@ def same_lists(setting: Setting, count: int, seed: int) -> tuple:
     test = rated & (rng.random(rated.shape) < TEST)
     values, counted = precision(models, rated & ~test, test, items.head)
     whole = [influence(values[d], counted[d]).means for d in (0, 1)]
-    truth = np.concatenate([one[PAIRS.one] - one[PAIRS.other] for one in whole])
+    truth = np.concatenate([one[PAIRS.first] - one[PAIRS.second] for one in whole])
     rows = []
     for number in range(count):
         users = rng.choice(POPULATION, setting.users, replace=False)

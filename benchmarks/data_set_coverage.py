@@ -24,9 +24,8 @@ import polars as pl
 
 from unskew.data.ratings import Ids
 from unskew.stats.compare.compare_data_sets import LEAST_DATA_SETS
-from unskew.stats.compare.data_set_pairs import on_these_data_sets, p_over_data_sets
+from unskew.stats.compare.data_set_pairs import on_these_data_sets, p_over_data_sets, rank_intervals
 from unskew.stats.corrections import correct
-from unskew.stats.intervals.rank_intervals import rank_intervals
 from unskew.stats.pairing import PairedValues, all_pairs
 from unskew.stats.special import binomial_half_cdf, student_t_quantile
 from unskew.stats.tests.classic import critical_difference, friedman_test, ranks_of, sign_counts

@@ -35,7 +35,7 @@ from unskew.engine.threads import one_blas_thread
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
 from unskew.unbiased.sampled import sampled_means
-from unskew.unbiased.sampled.estimator_choice import LEAST_HELD, ranks_looked_at
+from unskew.unbiased.sampled.sampled_means import LEAST_HELD, ranks_looked_at
 from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
 
 Array = NDArray[Any]

@@ -114,7 +114,7 @@ def p_values(gaps: Array, test: str, permutations: int, seed: int) -> Array:
 def _randomised(given: PairedSample, permutations: int, seed: int) -> Array:
     limit = np.abs(given.observed) - given.tolerance
     sides = np.zeros(limit.size, np.int8)
-    tests = Hypotheses(given.pairs.one, given.pairs.other, sides, limit)
+    tests = Hypotheses(given.pairs.first, given.pairs.second, sides, limit)
     counts = flip_signs(given.values, tests, permutations, seed=seed)
     return counts.p(counts.each, True)
 

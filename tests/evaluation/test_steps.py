@@ -502,7 +502,7 @@ def test_curves_by_step_are_means_of_users():
     train, test = cut(event_log(11, users=40, events=900))
     steps = next_items(train, test)
     scores = evaluate_steps(steps, {"m": Following(len(steps.items))}, "RR")
-    table = us.stats.step_curves(scores, most=3).where(system="m").rows
+    table = us.stats.step_curves(scores, max_steps=3).where(system="m").rows
     assert table["step"].to_list() == ["1", "2", "3", "4 and more"]
     for row in table.iter_rows(named=True):
         at = steps.step >= 4 if row["step"] == "4 and more" else steps.step == int(row["step"])

@@ -325,7 +325,7 @@ def step_curves(data):
     scores = public.evaluate_steps(steps, models)
     windows = public.steps_by_window(scores, 3)
     return {
-        "steps": public.step_curves(scores, most=5),
+        "steps": public.step_curves(scores, max_steps=5),
         "windows": public.step_curves(scores, "nDCG@10", by="window", windows=4, level=0.9),
         "cut": {name: part.means() for name, part in windows.items()},
         "order": public.order_changes(windows, permutations=99, resamples=20),

@@ -1079,7 +1079,7 @@ def estimates(data, _piece):
         "compare bootstrap": lambda: us.compare(scores, test="bootstrap", permutations=500),
         "power": lambda: us.stats.power(scores, permutations=200),
         "agreement": lambda: us.stats.agreement(scores, resamples=50, permutations=200),
-        "stability": lambda: us.stats.stability(us.stats.score_table(scores, users=20)),
+        "stability": lambda: us.stats.stability(us.stats.score_table(scores, resamples=20)),
         "user_robustness": lambda: us.stats.user_robustness(scores, samples=5),
         "describe_bias": lambda: us.bias.describe_bias(data.ratings, liked=LIKED, random=random),
         "margins": lambda: us.bias.margins(scores),

@@ -564,7 +564,7 @@ def test_score_table(scores):
     plain = table.filter((pl.col("design") == "a") & (pl.col("metric") == "anti-P"))
     assert plain["score"].to_list() == pytest.approx(list(scores.mean("anti-P@3").values()))
     assert plain["cutoff"].to_list() == [3] * 5
-    drawn = score_table(scores, users=6, metrics=["P@3", "RR"])
+    drawn = score_table(scores, resamples=6, metrics=["P@3", "RR"])
     assert sorted(drawn.columns) == ["cutoff", "metric", "score", "system", "users"]
     assert drawn.height == 6 * 2 * 5
     result = stability(drawn)
@@ -576,7 +576,7 @@ def test_score_table(scores):
     assert "significantly" not in text
     assert "5 systems under 12 conditions" in text
     with pytest.raises(DataError, match="no value per user"):
-        score_table(some_scores(metrics=("Coverage@3",)), users=3)
+        score_table(some_scores(metrics=("Coverage@3",)), resamples=3)
 
 
 @pytest.mark.parametrize(

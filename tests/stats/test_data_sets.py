@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.stats.intervals.rank_intervals import expanded_level
+from unskew.stats.compare.data_set_pairs import expanded_level
 from unskew.stats.special import range_cdf
 from unskew.stats.tests.classic import (
     critical_difference,

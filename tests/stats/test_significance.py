@@ -174,13 +174,13 @@ def test_counts_equal_a_plain_product(users):
     values = np.rint(made_up("nDCG", users, 5, seed=users) * 1000)
     pairs = all_pairs(5)
     observed = values.sum(axis=0)
-    difference = observed[pairs.one] - observed[pairs.other]
+    difference = observed[pairs.first] - observed[pairs.second]
     for side in (0, 1, -1):
         statistic = np.abs(difference) if side == 0 else side * difference
-        tests = Hypotheses(pairs.one, pairs.other, np.full(10, side, np.int8), statistic)
+        tests = Hypotheses(pairs.first, pairs.second, np.full(10, side, np.int8), statistic)
         counts = flip_signs(values, tests, 500, seed=9)
         sums = plain_flips(values, 500, 9)
-        drawn = sums[:, pairs.one] - sums[:, pairs.other]
+        drawn = sums[:, pairs.first] - sums[:, pairs.second]
         drawn = np.abs(drawn) if side == 0 else side * drawn
         assert counts.each.tolist() == (drawn >= statistic).sum(axis=0).tolist()
 
@@ -192,9 +192,9 @@ def test_32_bits_lose_nothing_that_counts():
     values[:7, 5] = 0
     pairs = all_pairs(6)
     sums = plain_flips(values, 3000, 2)
-    drawn = np.abs(sums[:, pairs.one] - sums[:, pairs.other])
+    drawn = np.abs(sums[:, pairs.first] - sums[:, pairs.second])
     for threshold in (np.quantile(drawn, 0.9, axis=0), np.sort(drawn, axis=0)[2500]):
-        tests = Hypotheses(pairs.one, pairs.other, np.zeros(15, np.int8), threshold)
+        tests = Hypotheses(pairs.first, pairs.second, np.zeros(15, np.int8), threshold)
         counts = flip_signs(values, tests, 3000, seed=2).each
         more = counts - (drawn >= threshold).sum(axis=0)
         assert more.min() >= 0

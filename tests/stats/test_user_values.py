@@ -105,7 +105,7 @@ def test_scores_and_their_values_per_user_say_the_same(scores):
         got, want = (us.stats.power(one, test="t").table() for one in (frame, scores))
         assert_frame_equal(got, want)
         got, want = (
-            us.stats.stability(us.stats.score_table(one, users=3)) for one in (frame, scores)
+            us.stats.stability(us.stats.score_table(one, resamples=3)) for one in (frame, scores)
         )
         assert_frame_equal(got.table(), want.table())
         assert_frame_equal(got.parts["pairs"].table(), want.parts["pairs"].table())

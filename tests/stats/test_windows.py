@@ -226,7 +226,7 @@ def test_intervals_hold_at_once():
         own = rng.normal(size=(60, 4))
         data = [own[code] + rng.normal(size=(40, 4)) for code in codes]
         pairs = all_pairs(4)
-        columns = [one[:, pairs.one] - one[:, pairs.other] for one in data]
+        columns = [one[:, pairs.first] - one[:, pairs.second] for one in data]
         shown = simultaneous(columns, codes, 60, level=0.95, draws=2_000, seed=seed)
         covered += bool(((shown.low <= 0) & (shown.high >= 0)).all())
     assert covered >= 400 * 0.95 - 4.5 * np.sqrt(400 * 0.05 * 0.95)
@@ -309,7 +309,7 @@ def test_tau_by_chance_is_that_of_windows_exchanged_within_users():
         taus = [stats.kendalltau(means[i], means[j]).statistic for i in range(4) for j in range(i)]
         draws.append(np.mean(taus))
     error = np.std(draws) * np.sqrt(1 / 300 + 1 / 500)
-    assert abs(result.expected - np.mean(draws)) < 4.5 * error
+    assert abs(result["expected"] - np.mean(draws)) < 4.5 * error
 
 
 def test_a_random_and_a_time_split_are_compared():

@@ -14,9 +14,9 @@ from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
 from unskew.unbiased.sampled import rank_shares
 from unskew.unbiased.sampled import rank_shares as rank_mixture
-from unskew.unbiased.sampled.estimator_choice import ranks_looked_at
 from unskew.unbiased.sampled.expected_metrics import rank_distribution
 from unskew.unbiased.sampled.rank_shares import RankBins, RankCells, SampleGroups
+from unskew.unbiased.sampled.sampled_means import ranks_looked_at
 from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
 
 METRICS = [parse(label) for label in ("Recall@3", "nDCG@5", "AP")]

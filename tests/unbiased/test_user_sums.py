@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unskew.stats.resampling import with_replacement
-from unskew.unbiased.user_sums import UserSum, drawn_together
+from unskew.unbiased.user_sums import UserSum, resampled_sums
 
 USERS = 50
 
@@ -50,7 +50,7 @@ def test_the_influence_is_what_a_user_moves(name):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_draws_are_the_formula_in_each_draw(name):
     formula, parts = FORMULAS[name], columns(2)
-    number = formula(*drawn_together(parts, 30, seed=5))
+    number = formula(*resampled_sums(parts, 30, seed=5))
     times = np.empty((30, USERS))
     with_replacement(5, "estimate/resamples")(0, times)
     expected = formula(*[times @ part for part in parts])
@@ -62,7 +62,7 @@ def test_draws_are_the_formula_in_each_draw(name):
 
 def test_errors_agree_with_the_bootstrap():
     for formula in FORMULAS.values():
-        number = formula(*drawn_together(columns(3), 4000))
+        number = formula(*resampled_sums(columns(3), 4000))
         assert number.values[1:].std() == pytest.approx(number.se, rel=0.06)
 
 

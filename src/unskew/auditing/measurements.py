@@ -160,7 +160,7 @@ class DesignMeans:
         columns, column_pairs = _within(pairs)
         means = self._user_means(metric, [self.systems[column] for column in columns])
         sign = -1.0 if parse(metric).better == "lower" else 1.0
-        apart = sign * (means[column_pairs.one] - means[column_pairs.other])
+        apart = sign * (means[column_pairs.first] - means[column_pairs.second])
         better, worse = ((side > ROUNDING).sum(axis=1) for side in (apart, -apart))
         return better, worse, apart.shape[1] - better - worse
 
@@ -181,7 +181,7 @@ class DesignMeans:
 
 def _within(pairs: Pairs) -> tuple[I64, Pairs]:
     """Return the systems of pairs, and the pairs by their numbers among these."""
-    systems, inverse = np.unique(np.concatenate((pairs.one, pairs.other)), return_inverse=True)
+    systems, inverse = np.unique(np.concatenate((pairs.first, pairs.second)), return_inverse=True)
     return systems, Pairs(*np.split(inverse.astype(np.int64), 2))
 
 

@@ -145,8 +145,8 @@ def answer(
         seed=seed if together else None,
     )
     if any(column.name == "p" for column in question.columns):
-        within = f" within each {' and '.join(groups)}" if groups else ""
-        words = correction and f"{IN_WORDS[correction]}{within}"
+        scope = f" within each {' and '.join(groups)}" if groups else ""
+        words = correction and f"{IN_WORDS[correction]}{scope}"
         method = replace(method, test=method.test or "t test", correction=words)
     return Estimates.of_rows(question, rows, method=method, **settings)
 
@@ -161,11 +161,11 @@ def mean_influence(values: ArrayLike) -> tuple[F64, F64]:
     >>> mean.tolist(), influence[:, 0].tolist()
     ([2.0, 3.0], [-0.5, 0.5])
     """
-    given = np.asarray(values, np.float64)
-    count = np.count_nonzero(~np.isnan(given), axis=0)
+    columns = np.asarray(values, np.float64)
+    count = np.count_nonzero(~np.isnan(columns), axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.nansum(given, axis=0) / count
-        return mean, (given - mean) / count
+        mean = np.nansum(columns, axis=0) / count
+        return mean, (columns - mean) / count
 
 
 def _by_cluster(moves: F64, clusters: NDArray[Any]) -> F64:

@@ -25,7 +25,7 @@ ENOUGH = 20
 """Up to so many effective ratings the binomial variance is a full floor."""
 
 
-def drawn_in(share: float, number: float) -> float:
+def shrunken(share: float, number: float) -> float:
     """Return a share of `number` ratings with two liked and two disliked ones added."""
     return (share * number + 2.0) / (number + 4.0)
 
@@ -69,7 +69,7 @@ def share_ends(
     share: float, variance: float, effective: float, users: int, level: float
 ) -> tuple[float, float]:
     """Return Wilson's interval of a share, with as many ratings as would have this variance."""
-    inner = drawn_in(share, effective)
+    inner = shrunken(share, effective)
     number = min(inner * (1 - inner) / variance, effective) if variance > 0 else effective
     low, high = wilson_ends(share, number, student_t_quantile((1 + level) / 2, users - 1))
     return max(float(low), 0.0), min(float(high), 1.0)

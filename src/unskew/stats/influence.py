@@ -30,12 +30,12 @@ class SplitInfluence:
     counted: Mask
     """The users whose lists are averaged."""
 
-    def same_values(self, other: SplitInfluence) -> bool:
+    def same_values(self, second: SplitInfluence) -> bool:
         """Tell whether two splits agree in every value of every user."""
         return (
-            np.array_equal(self.counted, other.counted)
-            and np.array_equal(self.means, other.means)
-            and np.array_equal(self.influence, other.influence)
+            np.array_equal(self.counted, second.counted)
+            and np.array_equal(self.means, second.means)
+            and np.array_equal(self.influence, second.influence)
         )
 
 
@@ -150,7 +150,7 @@ def pair_errors(
     level
         Of the single intervals: sets Student's quantile.
     """
-    first, second = pairs.one, pairs.other
+    first, second = pairs.first, pairs.second
     count = len(splits)
     means = np.stack([split.means for split in splits])
     by_split = means[:, first] - means[:, second]
@@ -189,7 +189,7 @@ def _influences(
     for low in range(0, users, _USERS_AT_ONCE):
         part = slice(low, low + _USERS_AT_ONCE)
         by_split = [
-            split.influence[part][:, pairs.one] - split.influence[part][:, pairs.other]
+            split.influence[part][:, pairs.first] - split.influence[part][:, pairs.second]
             for split in splits
         ]
         mean = sum(by_split[1:], start=by_split[0]) / count

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,25 @@ from unskew.stats.value_tables import UNNAMED, read_values
 Source = Any
 """What `paired` takes: scores, scores of several folds, or a table of values per user."""
 BETTER = ("higher", "lower", "neither")
+
+
+@runtime_checkable
+class PlanResults(Protocol):
+    """What a plan gave: the scores of each split of its one design."""
+
+    def scores(self) -> list[Scores]:
+        """Return the scores of each split."""
+
+    def by_fold(self) -> Mapping[str, Scores]:
+        """Return them by the label of the split."""
+
+    def design_text(self) -> str:
+        """Return the design in words."""
+
+
+def scores_of(source: object) -> Any:
+    """Return the scores of each split, of what a plan gave; anything else as it is."""
+    return source.scores() if isinstance(source, PlanResults) else source
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,11 +438,11 @@ def values_of_users(pairing: Paired, label: str) -> F64:
 class Pairs:
     """Which systems are compared with which: numbers of the first and of the second."""
 
-    one: I64
-    other: I64
+    first: I64
+    second: I64
 
     def __len__(self) -> int:
-        return self.one.size
+        return self.first.size
 
 
 def all_pairs(systems: int) -> Pairs:
@@ -459,7 +478,7 @@ class PairedSample:
     unit: float
     tolerance: float
     """By how many units equal sums may differ."""
-    kept: Mask
+    included: Mask
     users: int
     means: F64
     """Of each system, over the kept users."""
@@ -480,7 +499,7 @@ class PairedSample:
     def observed(self) -> F64:
         """The differences' sums over users, in units; exact."""
         total: F64 = self.values.sum(axis=0)
-        result: F64 = total[self.pairs.one] - total[self.pairs.other]
+        result: F64 = total[self.pairs.first] - total[self.pairs.second]
         return result
 
     @property
@@ -498,13 +517,13 @@ class PairedSample:
 
     def differences(self, pair: int) -> F64:
         """Return the kept users' differences of a pair, in units."""
-        first, second = int(self.pairs.one[pair]), int(self.pairs.other[pair])
-        result: F64 = self.values[self.kept, first] - self.values[self.kept, second]
+        first, second = int(self.pairs.first[pair]), int(self.pairs.second[pair])
+        result: F64 = self.values[self.included, first] - self.values[self.included, second]
         return result
 
     def complete(self) -> F64:
         """Return the kept users' values, in units."""
-        return self.values if self.users == self.kept.size else self.values[self.kept]
+        return self.values if self.users == self.included.size else self.values[self.included]
 
 
 def sample(
@@ -527,14 +546,14 @@ def sample(
     flags = is_complete.astype(np.uint8)
     means = np.empty(matrix.shape[1])
     kernels.means_of(matrix, flags, means)
-    difference = means[pairs.one] - means[pairs.other]
+    difference = means[pairs.first] - means[pairs.second]
     grid = grid_of(matrix)
     none = 0.5 * grid.unit  # a difference below half a step of the grid is none
     step = max(1, min(256, -(-len(pairs) // resolve(threads))))
 
     def moments_from(start: int) -> F64:
         part = slice(start, start + step)
-        first, second = pairs.one[part], pairs.other[part]
+        first, second = pairs.first[part], pairs.second[part]
         numbers = np.zeros((6, first.size))
         kernels.moments(matrix, flags, first, second, difference[part], none, numbers)
         return numbers
@@ -547,7 +566,7 @@ def sample(
         values=grid.place(matrix),
         unit=grid.unit,
         tolerance=grid.tolerance(users),
-        kept=is_complete,
+        included=is_complete,
         users=users,
         means=means,
         pairs=pairs,

@@ -171,7 +171,7 @@ def shifted_p(
     def count(weights: F64, values: F64) -> I64:
         extreme = np.zeros(len(sample.pairs), np.int64)
         sums = np.ascontiguousarray((weights @ values).T)
-        first, second = sample.pairs.one, sample.pairs.other
+        first, second = sample.pairs.first, sample.pairs.second
         kernels.count_extreme(sums, first, second, observed, sides, limit, extreme)
         return extreme
 
@@ -199,7 +199,7 @@ def studentised_p(
         extreme = np.zeros(len(pairs), np.int64)
         for start in range(0, len(pairs), _PAIRS):
             part = slice(start, start + _PAIRS)
-            d = values[:, pairs.one[part]] - values[:, pairs.other[part]] - mean[part]
+            d = values[:, pairs.first[part]] - values[:, pairs.second[part]] - mean[part]
             centre = weights @ d / n
             np.square(d, out=d)
             variance = np.maximum(weights @ d - n * centre**2, 0.0) / (n - 1)
@@ -234,7 +234,7 @@ def bca_intervals(
         difference = float(sample.difference[pair])
         if sample.constant[pair]:
             return difference, difference
-        differences = np.sort(sums[:, pairs.one[pair]] - sums[:, pairs.other[pair]])
+        differences = np.sort(sums[:, pairs.first[pair]] - sums[:, pairs.second[pair]])
         below, at_most = (
             np.searchsorted(differences, observed[pair], side) for side in ("left", "right")
         )
@@ -267,11 +267,11 @@ def reweighted(
     steps = Steps(len(parts) * len(range(0, draws, ROWS)), progress)
     means = []
     for part in parts:
-        held = [_defined(paired.matrix(metric)) for metric in part]
+        columns = [_defined(paired.matrix(metric)) for metric in part]
 
-        def of_draws(weights: F64, held: list[Held] = held) -> F64:
-            out = np.empty((len(weights), len(held), systems))
-            for column, (values, is_known) in enumerate(held):
+        def of_draws(weights: F64, columns: list[Held] = columns) -> F64:
+            out = np.empty((len(weights), len(columns), systems))
+            for column, (values, is_known) in enumerate(columns):
                 total = weights.sum(axis=1) if is_known is None else weights @ is_known
                 with np.errstate(invalid="ignore", divide="ignore"):
                     out[:, column] = weights @ values / total[:, None]
@@ -280,7 +280,7 @@ def reweighted(
         blocks = redraw(
             of_draws, weigh, draws, users, threads=threads, advance=lambda _: steps.advance()
         )
-        means.append(np.concatenate(blocks) if blocks else np.empty((0, len(held), systems)))
+        means.append(np.concatenate(blocks) if blocks else np.empty((0, len(columns), systems)))
     return np.concatenate(means, axis=1)
 
 
@@ -343,9 +343,9 @@ def bca_ends(draws: F64, below: float, acceleration: float, level: float) -> tup
     """
     normal, edge = NormalDist(), 0.5 / draws.size
     bias = normal.inv_cdf(min(max(below, edge), 1 - edge))
-    ends = []
+    limits = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         shifted = bias + normal.inv_cdf(tail)
         share = normal.cdf(bias + shifted / (1 - acceleration * shifted))
-        ends.append(float(np.quantile(draws, share)))
-    return ends[0], ends[1]
+        limits.append(float(np.quantile(draws, share)))
+    return limits[0], limits[1]

@@ -526,8 +526,8 @@ def text_groups(
         frequent, merged = {name for name, _ in ranked}, 0
     names = sorted(frequent) + [OTHER] * (merged > 0)
     number_of = {name: number for number, name in enumerate(names)}
-    other = number_of.get(OTHER, -1)
-    code = [-1 if text is None else number_of.get(text, other) for text in texts.to_list()]
+    merged_code = number_of.get(OTHER, -1)
+    code = [-1 if text is None else number_of.get(text, merged_code) for text in texts.to_list()]
     return np.array(code, np.int64), names, merged
 
 

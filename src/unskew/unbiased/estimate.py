@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import combinations
-from statistics import NormalDist
 from typing import Unpack
 
 import numpy as np
@@ -38,6 +37,7 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
+from unskew.stats.intervals.means import student_ends
 from unskew.unbiased.judgment_weights import (
     Estimand,
     Weights,
@@ -317,19 +317,20 @@ def clipping_curve(
     if not limits or not all(is_number(limit) and 0 < limit < math.inf for limit in limits):
         raise SettingError(f"limits must be weights above 0, got {limits!r}")
     by_limit = {
-        limit: averages.at(frozen(np.minimum(source.weight, limit)))
+        limit: averages.values_with(frozen(np.minimum(source.weight, limit)))
         for limit in sorted(set(map(float, limits)))
     }
-    quantile, rows = NormalDist().inv_cdf((1 + level) / 2), []
-    for key, (whole, _) in averages.at(source.weight).items():
+    rows = []
+    for key, (unclipped, _) in averages.values_with(source.weight).items():
         high = averages.high(by_label[key[1]])
         for limit, estimates in by_limit.items():
             value, se = estimates[key]
-            bias, half = value - whole, quantile * se
+            bias = value - unclipped
             share = float(np.mean(source.weight > limit))
             is_possible = not value > high * (1 + 1e-9)
             note = "" if is_possible else f"above {high:.4g}, the largest possible value"
-            numbers = value, se, value - half, value + half, bias, math.hypot(bias, se)
+            ends = student_ends(value, se, math.inf, level)
+            numbers = value, se, *ends, bias, math.hypot(bias, se)
             rows.append([*key, limit, *numbers, share, note])
     return Estimates.of_rows(
         CLIPPING,

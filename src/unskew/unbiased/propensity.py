@@ -59,7 +59,17 @@ LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Propensity(Result):
-    """The chance of each test judgment to be there. Made by `propensity`."""
+    """The chance of each test judgment to be there. Made by `propensity`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> train = {"user": [1, 2, 3], "item": ["a", "a", "b"], "rating": [5, 4, 1]}
+    >>> test = {"user": [1, 3, 4], "item": ["b", "a", "b"], "rating": [4, 2, 5]}
+    >>> chances = us.unbiased.propensity(train, test, {"a": 0.5, "b": 0.25})
+    >>> chances.weight.tolist()
+    [4.0, 2.0, 4.0]
+    """
 
     value: F64
     """Of each row of `test`: p(judged | target)."""

@@ -33,7 +33,7 @@ from unskew.report.columns import (
 from unskew.report.estimates import Estimates
 from unskew.stats.resampling import check_two_systems
 from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
-from unskew.unbiased.user_sums import drawn_together
+from unskew.unbiased.user_sums import resampled_sums
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, UNUSABLE, WeightedAverages
 
 MODELS = ("odds", "weights")
@@ -198,8 +198,8 @@ def sensitivity(
     else:
         notes.append("estimates and differences are known up to a factor")
     sums = _LinearSums.of(averages, estimand, unusable)
-    most = averages.high(estimand) if source.known else math.inf
-    rows = _curve(sums, label, gammas, model, most, resamples, level, seed, threads)
+    highest = averages.high(estimand) if source.known else math.inf
+    rows = _curve(sums, label, gammas, model, highest, resamples, level, seed, threads)
     method = replace(CURVE.method, level=level, draws=resamples, seed=seed)
     if not resamples:
         method = replace(method, level=None, interval="range over what Γ allows")
@@ -231,7 +231,7 @@ def _curve(
     for name, value in sums.values.items():
         limits = (weight_range(sums.weight, gamma, model) for gamma in gammas)
         columns = [column for pair in limits for column in sums.extremes(name, *pair)]
-        ends = drawn_together(columns, resamples, seed, threads)
+        ends = resampled_sums(columns, resamples, seed, threads)
         ratios = iter([top / bottom for top, bottom in zip(ends[::2], ends[1::2], strict=True)])
         for gamma, lowest, highest in zip(gammas, ratios, ratios, strict=True):
             low, high = lowest.value, highest.value

@@ -267,10 +267,10 @@ def _refuse_items(metrics: Mapping[str, Metric]) -> None:
 def _answer(case: _StrataCase, head: int, progress: Progress | None) -> Estimates:
     """Measure every stratum, and put the rows together."""
     scores, parts = case.whole, case.parts
-    lists, within, contribution, draws, notes = _measure_all(case, progress)
-    whole, _ = _means(scores)
-    shares, head_shares = _shares(case, contribution, whole, draws, head)
-    numbers = {"within": within, "contribution": [contribution], "share": shares}
+    lists, means, contribution, draws, notes = _measure_all(case, progress)
+    total, _ = _means(scores)
+    shares, head_shares = _shares(case, contribution, total, draws, head)
+    numbers = {"within": means, "contribution": [contribution], "share": shares}
     facts = [_facts(case.judged, parts, t) for t in range(len(parts.names))]
     labels, systems = scores.labels, list(scores.systems)
     rows = [
@@ -289,12 +289,12 @@ def _answer(case: _StrataCase, head: int, progress: Progress | None) -> Estimate
         {
             "metric": labels[m],
             "system": systems[s],
-            "score": whole[m, s],
+            "score": total[m, s],
             "head": math.fsum(contribution[m, s, :head]),
             "rest": math.fsum(contribution[m, s, head:]),
             **_ends(head_shares, (m, s)),
         }
-        for m, s in np.ndindex(whole.shape)
+        for m, s in np.ndindex(total.shape)
         if head
     ]
     size = sum(fact["size"] for fact in facts[:head])
@@ -331,15 +331,15 @@ def _measure_all(
     """
     names = case.parts.names
     shape = len(case.metrics), len(case.whole.systems), len(names)
-    within, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
+    means, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
     lists = np.zeros(shape, np.int64)
     notes, draws = [*case.whole.notes, *case.parts.notes], list[F64]()
     for t, name in enumerate(names):
         inside, part = _measure(case, t)
-        within[:, :, t], lists[:, :, t] = _means(inside)
+        means[:, :, t], lists[:, :, t] = _means(inside)
         contribution[:, :, t], _ = _means(part)
         if not lists[:, :, t].any():
-            within[:, :, t] = np.nan
+            means[:, :, t] = np.nan
             notes.append(f"stratum {name}: it has no judgments, so it has no value")
         elif case.method.draws:
             low[:, :, t], high[:, :, t] = case.percentiles(_drawn(case, inside))
@@ -351,7 +351,7 @@ def _measure_all(
         if not _splits(metric) and case.parts.of != "users":
             contribution[row] = np.nan
             notes.append(f"{label} is not a sum over hits: it has no contributions")
-    return lists, [within, low, high], contribution, draws, notes
+    return lists, [means, low, high], contribution, draws, notes
 
 
 def _means(scores: Scores) -> tuple[F64, I64]:
@@ -368,11 +368,11 @@ def _ends(numbers: Sequence[F64], index: tuple[int, ...]) -> dict[str, float]:
 
 
 def _shares(
-    case: _StrataCase, contribution: F64, whole: F64, draws: list[F64], head: int
+    case: _StrataCase, contribution: F64, total: F64, draws: list[F64], head: int
 ) -> tuple[list[F64], list[F64]]:
     """Return the share of each stratum and that of the head, each with both ends."""
-    shares = [_divided(contribution, whole[:, :, None])]
-    heads = [_divided(contribution[..., :head].sum(axis=-1), whole)]
+    shares = [_divided(contribution, total[:, :, None])]
+    heads = [_divided(contribution[..., :head].sum(axis=-1), total)]
     if draws:
         of_draws = np.stack(draws, axis=-1)  # draws x metrics x systems x strata
         of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))

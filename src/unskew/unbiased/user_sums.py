@@ -17,7 +17,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from unskew.arrays import F64
-from unskew.stats.clusters import clustered_variance, drawn_in, share_ends
+from unskew.stats.clusters import clustered_variance, share_ends, shrunken
 from unskew.stats.intervals.means import student_ends
 from unskew.stats.resampling import drawn_sums, percentile_interval, with_replacement
 
@@ -80,23 +80,23 @@ class UserSum:
         low, high = self.interval(level)
         return {"value": self.value, "se": self.se, "low": low, "high": high}
 
-    def __sub__(self, other: UserSum) -> UserSum:
-        return UserSum(self.values - other.values, lambda: self.influence - other.influence)
+    def __sub__(self, second: UserSum) -> UserSum:
+        return UserSum(self.values - second.values, lambda: self.influence - second.influence)
 
-    def __mul__(self, other: UserSum) -> UserSum:
-        value, factor = self.values[0], other.values[0]
+    def __mul__(self, second: UserSum) -> UserSum:
+        value, factor = self.values[0], second.values[0]
         with np.errstate(invalid="ignore"):
-            values = self.values * other.values
-        return UserSum(values, lambda: value * other.influence + factor * self.influence)
+            values = self.values * second.values
+        return UserSum(values, lambda: value * second.influence + factor * self.influence)
 
-    def __truediv__(self, other: UserSum) -> UserSum:
+    def __truediv__(self, second: UserSum) -> UserSum:
         with np.errstate(invalid="ignore", divide="ignore"):
-            values = self.values / other.values
-        ratio, total = values[0], other.values[0]
-        return UserSum(values, lambda: (self.influence - ratio * other.influence) / total)
+            values = self.values / second.values
+        ratio, total = values[0], second.values[0]
+        return UserSum(values, lambda: (self.influence - ratio * second.influence) / total)
 
 
-def drawn_together(
+def resampled_sums(
     columns: Sequence[F64], resamples: int, seed: int = 0, threads: int | None = None
 ) -> list[UserSum]:
     """Return the sums of columns, a number per user, all of them in the same draws of users.
@@ -115,8 +115,8 @@ def drawn_together(
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.unbiased.user_sums import drawn_together
-    >>> top, bottom = drawn_together([np.arange(100.0), np.ones(100)], 200)
+    >>> from unskew.unbiased.user_sums import resampled_sums
+    >>> top, bottom = resampled_sums([np.arange(100.0), np.ones(100)], 200)
     >>> mean = top / bottom
     >>> mean.value, [round(end) for end in mean.interval(0.95)]
     (49.5, [44, 55])
@@ -145,7 +145,7 @@ def share_row(share: UserSum, users: int, effective: float, level: float) -> dic
     level
         Of the interval.
     """
-    inner = drawn_in(share.value, effective)
+    inner = shrunken(share.value, effective)
     floor = inner * (1 - inner) / effective
     variance = clustered_variance(share.influence, users, floor, effective)
     low, high = share_ends(share.value, variance, effective, users, level)
@@ -177,7 +177,7 @@ def difference_row(
     """
     number, fewest = sum(effective), min(effective)
     pooled = (shares[0].value * effective[0] + shares[1].value * effective[1]) / number
-    inner = drawn_in(pooled, number)
+    inner = shrunken(pooled, number)
     floor = inner * (1 - inner) * spread
     se = math.sqrt(clustered_variance(difference.influence, users, floor, fewest))
     low, high = student_ends(difference.value, se, users - 1, level)

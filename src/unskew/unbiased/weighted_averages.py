@@ -35,7 +35,7 @@ from unskew.report.columns import (
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
-from unskew.unbiased.user_sums import UserSum, drawn_together
+from unskew.unbiased.user_sums import UserSum, resampled_sums
 
 RESAMPLES, LEVEL = 1_000, 0.95
 FEW_HITS = 10
@@ -199,7 +199,7 @@ class WeightedAverages:
             for row in range(len(self.estimands)):
                 columns += [*self._pair(plain, system, row), *self._pair(lists, system, row)]
             columns += [self._averaged(part) for cut in lists.slots[system] for part in cut]
-            targets, weights, *sums = drawn_together(columns, resamples, seed, self.threads)
+            targets, weights, *sums = resampled_sums(columns, resamples, seed, self.threads)
             for row, (label, estimand) in enumerate(self.estimands.items()):
                 naive_top, naive_bottom, top, bottom = sums[4 * row : 4 * row + 4]
                 users = int(self.mask.sum() if self.divides(estimand) else bottom.value)
@@ -225,7 +225,7 @@ class WeightedAverages:
         parts = {"slots": Estimates.of_rows(SLOTS, slots, method=method)}
         return Estimates.of_rows(WEIGHTED, rows, method=method, parts=parts)
 
-    def at(self, weight: F64) -> dict[tuple[str, str], tuple[float, float]]:
+    def values_with(self, weight: F64) -> dict[tuple[str, str], tuple[float, float]]:
         """Return value and standard error of an estimate by system and metric.
 
         That by IPS, else the self-normalised one; NaN where there is neither.
@@ -245,8 +245,8 @@ class WeightedAverages:
     ) -> dict[str, UserSum]:
         """Return the IPS and the self-normalised estimate, those of the two that there are."""
         snips = ips * targets / weights if estimand.is_sum else ips
-        given = zip(("ips", "snips"), (ips, snips), self.gives(estimand), strict=True)
-        return {name: number for name, number, is_given in given if is_given}
+        estimates = zip(("ips", "snips"), (ips, snips), self.gives(estimand), strict=True)
+        return {name: number for name, number, is_given in estimates if is_given}
 
     def _slots(
         self, estimand: Estimand, sums: Sequence[UserSum], targets: UserSum, weights: UserSum

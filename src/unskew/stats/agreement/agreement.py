@@ -241,14 +241,14 @@ def score_table(
     metrics: str | Sequence[str] | None = None,
     *,
     factor: str = "design",
-    users: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     threads: int | None = None,
 ) -> pl.DataFrame:
     """Return scores as the long table that `stability` takes; several can be put together.
 
     Columns: system, metric (without its cutoff), cutoff (null: the whole list), score, with a
-    mapping also what its names stand for, and with `users` the number of the users' sample.
+    mapping also what its names stand for, and with `resamples` the number of the draw, `users`.
 
     Parameters
     ----------
@@ -256,23 +256,31 @@ def score_table(
         As in `agreement`.
     factor
         What the names of a mapping stand for: `design`, `fold`, `threshold`, `seed` …
-    users
+    resamples
         Draw users anew (with replacement) this often, instead of taking all once.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 2], "item": [7, 8], "rating": [5, 5]}
+    >>> runs = {"a": {1: [7, 8], 2: [9, 7]}, "b": {1: [9, 7], 2: [9, 8]}}
+    >>> us.stats.score_table(us.evaluate(test, runs, ["P@1", "P@2"], liked=4)).rows()[:2]
+    [('a', 0.5, 'P', 1), ('b', 0.0, 'P', 1)]
     """
-    as_count("users", users, least=0)
+    as_count("resamples", resamples, least=0)
     is_named = isinstance(scores, Mapping) and named_sources(scores)
     named: Mapping[str, Source] = scores if is_named else {"": scores}
     frames = []
     for name, source in named.items():
         conditions, _ = conditions_of(source, metrics)
-        if users:
-            draws = resampled(conditions, users, seed, threads, None)
+        if resamples:
+            draws = resampled(conditions, resamples, seed, threads, None)
         else:
             draws = np.array([[condition.means for condition in conditions]])
         for index, condition in enumerate(conditions):
             if np.isnan(draws[:, index]).any():
                 raise DataError(
-                    f"{condition.label} has no value per user, so users=… cannot resample users"
+                    f"{condition.label} has no value per user, so resamples=… cannot draw users"
                 )
             metric = known_metric(condition.label)
             # `stability` knows on which side a metric is better by its name, if it is known.
@@ -289,7 +297,7 @@ def score_table(
             frame = frame.with_columns(pl.lit(family).alias("metric"), cutoff.alias("cutoff"))
             if is_named:
                 frame = frame.with_columns(pl.lit(name).alias(factor))
-            frames.append(frame if users else frame.drop("users"))
+            frames.append(frame if resamples else frame.drop("users"))
     if not frames:
         raise SettingError("no scores are given")
     return pl.concat(frames)

@@ -316,8 +316,8 @@ def sample_size(
     labels = chosen_metrics(pairing, metrics)
     check_power(power, alpha)
     choose("correction", correction, ("none", "bonferroni"))
-    if difference is not None:
-        check_difference(difference)
+    if difference is not None and not (is_number(difference) and 0 < difference < math.inf):
+        raise SettingError(f"difference must be a finite number above 0, got {difference!r}")
     pairs = list(combinations(pairing.systems, 2))
     tests = len(pairs) if correction == "bonferroni" else 1
     quantile = NormalDist().inv_cdf(1 - alpha / tests / 2)
@@ -397,12 +397,6 @@ def check_power(power: float, alpha: float) -> None:
             f"power must be above alpha ({alpha:g}), got {power:g}: a test of this level finds a "
             f"difference in {100 * alpha:g} % of the cases even where there is none"
         )
-
-
-def check_difference(value: float) -> None:
-    """Raise an error for a difference that is not a finite number above 0."""
-    if not is_number(value) or not 0 < value < math.inf:
-        raise SettingError(f"difference must be a finite number above 0, got {value!r}")
 
 
 PERMUTATIONS = 100_000

@@ -179,9 +179,9 @@ def _spread(taus: F64) -> dict[str, Any]:
     facts = {"samples": taus.size, "undefined": taus.size - defined.size}
     if not defined.size:
         return facts
-    ends = {"lowest": float(defined.min()), "highest": float(defined.max())}
+    limits = {"lowest": float(defined.min()), "highest": float(defined.max())}
     sd = float(defined.std(ddof=1)) if defined.size > 1 else None
-    return facts | ends | {"value": math.fsum(defined) / defined.size, "sd": sd}
+    return facts | limits | {"value": math.fsum(defined) / defined.size, "sd": sd}
 
 
 TASKS_PER_WORKER = 4

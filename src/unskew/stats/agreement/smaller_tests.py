@@ -187,7 +187,7 @@ class Tally:
 
 def means_of_tests(
     judged: Judged,
-    wanted: Mapping[str, Metric],
+    metrics: Mapping[str, Metric],
     settings: Averaging,
     draws: Sequence[SmallerTest],
     shape: tuple[int, int],
@@ -195,11 +195,11 @@ def means_of_tests(
 ) -> TestMeans:
     """Return the means of smaller test sets, and what remains in them."""
     marks_pool = judged.basis.marks_pool
-    slots = {label: slot_of(metric, marks_pool) for label, metric in wanted.items()}
+    slots = {label: slot_of(metric, marks_pool) for label, metric in metrics.items()}
     if settings.undefined == "skip":
-        slots = dict.fromkeys(wanted)
-    quick = {label: wanted[label] for label, slot in slots.items() if slot is not None}
-    slow = {label: wanted[label] for label, slot in slots.items() if slot is None}
+        slots = dict.fromkeys(metrics)
+    quick = {label: metrics[label] for label, slot in slots.items() if slot is not None}
+    slow = {label: metrics[label] for label, slot in slots.items() if slot is None}
     cutoffs = np.array(sorted({metric.whole_cutoff for metric in quick.values()}), np.int64)
     views = sorted({metric.anti for metric in quick.values()})
     size = _lists_per_block(judged, settings)
@@ -217,15 +217,15 @@ def means_of_tests(
             steps.advance()
 
         map_blocks(add, draws, settings.threads)
-    means = np.empty((*shape, len(wanted), len(judged.systems)))
+    means = np.empty((*shape, len(metrics), len(judged.systems)))
     for position, (label, slot) in enumerate(slots.items()):
         if slot is not None:
-            metric = wanted[label]
+            metric = metrics[label]
             column = int(np.searchsorted(cutoffs, metric.whole_cutoff))
             mean = tally.mean(slot, views.index(metric.anti), column)
             means[:, :, position] = mean / metric.whole_cutoff if slot == LIKED_COUNT else mean
     if slow:
-        rows = [row for row, label in enumerate(wanted) if label in slow]
+        rows = [row for row, label in enumerate(metrics) if label in slow]
         start, total = judged.judgments.start, len(judged.judgments)
 
         def measure(draw: SmallerTest) -> None:
@@ -383,15 +383,15 @@ class _HitBlock:
         return frozen(np.divide(1.0, best, out=np.zeros_like(best), where=best > 0))
 
 
-def _general(judged: Judged, wanted: Mapping[str, Metric], settings: Averaging, keep: Mask) -> F64:
+def _general(judged: Judged, metrics: Mapping[str, Metric], settings: Averaging, keep: Mask) -> F64:
     """Return the means metrics x systems of any metrics, through a value for every list."""
     masked = judged.basis.masked(keep)
     lists = list_columns(judged, masked)
-    labels = tuple(k for k, metric in wanted.items() if metric.definition.of != "run")
-    out = np.empty((len(wanted), len(judged.systems)))
+    labels = tuple(k for k, metric in metrics.items() if metric.definition.of != "run")
+    out = np.empty((len(metrics), len(judged.systems)))
     # System by system, so that no more than one system's values are held at a time.
     for column, (name, matched) in enumerate(judged.matched.items()):
-        result = score(masked, {name: matched}, wanted, threads=1, budget=settings.budget)
+        result = score(masked, {name: matched}, metrics, threads=1, budget=settings.budget)
         scores = Scores(
             labels=labels,
             systems=result,
@@ -399,7 +399,7 @@ def _general(judged: Judged, wanted: Mapping[str, Metric], settings: Averaging, 
             lists=lists,
             users=settings.users,
             undefined=settings.undefined,
-            order=tuple(wanted),
+            order=tuple(metrics),
         )
         out[:, column] = [mean.value for mean in scores.averages()[name].values()]
     return out

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64
 from unskew.checks import checked
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import SettingError
@@ -251,15 +250,10 @@ def compare(
     if groups is not None or least_users is not None:
         name = "least_users" if groups is None else "groups"
         raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
-    compared, count = _compare_all(pairing, labels, pairs, settings)
-    means = {
-        part.label: dict(zip(pairing.systems, part.means.tolist(), strict=True))
-        for part in compared
-    }
-    left_out = {part.label: part.left_out for part in compared}
+    tables, means, left_out, count = _compare_all(pairing, labels, pairs, settings)
     base = f"{against!r}" if against else "the best"
     shared = f"; systems that share a letter do not differ significantly (α = {settings.alpha:g})"
-    rows = _table([part.numbers for part in compared], settings)
+    rows = _table(tables, settings)
     result = Estimates.of_rows(
         PAIRS if rope is None else replace(PAIRS, columns=(*PAIRS.columns, *ROPE)),
         rows,
@@ -270,7 +264,7 @@ def compare(
             **settings.card(),
             "against": against,
             "better": {label: pairing.better[label] for label in labels},
-            "users": {part.label: part.users for part in compared},
+            "users": {table["metric"][0]: table["n"][0] for table in tables},
             "permutations": count.permutations,
             "enumerated": count.enumerated,
         },
@@ -285,24 +279,16 @@ def _family(pairs: int, labels: Sequence[str], settings: TestSettings) -> str:
     return counted(pairs, "pair")
 
 
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """All pairs of systems on one metric."""
-
-    label: str
-    users: int
-    means: F64
-    left_out: int
-    """Users with an undefined value."""
-    numbers: dict[str, object]
-    """Columns of the table."""
-
-
 def _compare_all(
     pairing: Paired, labels: list[str], pairs: Pairs, settings: TestSettings
-) -> tuple[list[_Compared], PermutationCount]:
-    """Compare the pairs on every metric, as many metrics at a time as fit in memory."""
-    compared, count = [], PermutationCount(0, False)
+) -> tuple[list[pl.DataFrame], dict[str, dict[str, float]], dict[str, int], PermutationCount]:
+    """Compare the pairs on every metric, as many metrics at a time as fit in memory.
+
+    Returns a table per metric; by metric the mean of each system, and how many users are left out
+    as a value is undefined; and the permutations.
+    """
+    tables, means, left_out = [], {}, {}
+    count = PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
         samples = [
             sample(pairing.scaled(label)[0], pairs, label, settings.threads) for label in group
@@ -312,14 +298,15 @@ def _compare_all(
         for row, tested in enumerate(samples):
             numbers = _numbers(tested, pairing.better[tested.label], pairing.systems, settings)
             numbers |= {"p": p[row], "p_corrected": corrected[row]}
-            left_out = tested.kept.size - tested.users
-            compared.append(_Compared(tested.label, tested.users, tested.means, left_out, numbers))
-    return compared, count
+            tables.append(pl.DataFrame(numbers))
+            means[tested.label] = dict(zip(pairing.systems, tested.means.tolist(), strict=True))
+            left_out[tested.label] = tested.included.size - tested.users
+    return tables, means, left_out, count
 
 
-def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataFrame:
+def _table(tables: list[pl.DataFrame], settings: TestSettings) -> pl.DataFrame:
     """Return a row per metric and pair; p-values of all metrics are corrected here."""
-    table = pl.concat([pl.DataFrame(column) for column in columns])
+    table = pl.concat(tables)
     if settings.family == "all" and settings.correction in CORRECTIONS:
         corrected = correct(table["p"].to_numpy(), settings.correction)
         table = table.with_columns(p_corrected=pl.Series(corrected))
@@ -350,11 +337,11 @@ def _numbers(
         greater, smaller = smaller, greater
     numbers: dict[str, object] = {
         "metric": [paired_sample.label] * len(pairs),
-        "system": [systems[i] for i in pairs.one],
-        "against": [systems[i] for i in pairs.other],
+        "system": [systems[i] for i in pairs.first],
+        "against": [systems[i] for i in pairs.second],
         "n": [users] * len(pairs),
-        "mean": paired_sample.means[pairs.one],
-        "mean_against": paired_sample.means[pairs.other],
+        "mean": paired_sample.means[pairs.first],
+        "mean_against": paired_sample.means[pairs.second],
         "value": paired_sample.difference,
         "low": low,
         "high": high,

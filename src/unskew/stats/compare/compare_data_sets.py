@@ -34,12 +34,11 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted, p_value
-from unskew.stats.compare.data_set_pairs import pair_rows
+from unskew.stats.compare.data_set_pairs import pair_rows, rank_intervals
 from unskew.stats.compare.ranking import letters_of
 from unskew.stats.compare.read_data_sets import MISSING, read_data_sets
 from unskew.stats.corrections import corrected_by
 from unskew.stats.intervals.means import student_ends
-from unskew.stats.intervals.rank_intervals import rank_intervals
 from unskew.stats.pairing import (
     PairedSample,
     pairs_with,
@@ -252,10 +251,10 @@ def compare_data_sets(
     }
     means = np.stack([of_set.means for of_set in samples.values()])
     ranks = ranks_of(means, better)
-    ends = np.full((2, len(systems)), np.nan)
+    limits = np.full((2, len(systems)), np.nan)
     if resamples and len(samples) >= LEAST_DATA_SETS:
         chance: Any = {"seed": seed, "threads": threads, "progress": progress}
-        ends[:] = rank_intervals(values, ranks, resamples=resamples, level=level, **chance)
+        limits[:] = rank_intervals(values, ranks, resamples=resamples, level=level, **chance)
     side = -1 if better == "lower" else 1
     rows = pair_rows(list(samples.values()), systems, side, test, rope, level)
     order = np.argsort(ranks.mean(axis=0), kind="stable").tolist()
@@ -278,7 +277,7 @@ def compare_data_sets(
         ),
     }
     parts = {
-        "ranks": _rank_rows(systems, order, means, ranks, ends, letters),
+        "ranks": _rank_rows(systems, order, means, ranks, limits, letters),
         "by_data_set": _mean_rows(systems, order, samples, ranks),
         "differences": _difference_rows(systems, samples, level),
         "friedman": [vars(friedman) | {"value": friedman.statistic}],
@@ -330,7 +329,7 @@ def _rank_rows(
     order: Sequence[int],
     means: F64,
     ranks: F64,
-    ends: F64,
+    limits: F64,
     letters: Sequence[str],
 ) -> list[dict[str, Any]]:
     """Return the systems by mean rank, the best first."""
@@ -339,8 +338,8 @@ def _rank_rows(
             "system": systems[index],
             "n": len(ranks),
             "value": ranks[:, index].mean(),
-            "low": ends[0, index],
-            "high": ends[1, index],
+            "low": limits[0, index],
+            "high": limits[1, index],
             "mean": means[:, index].mean(),
             "letters": letter,
         }
@@ -371,13 +370,13 @@ def _difference_rows(
     """Return the difference of each pair on each data set."""
     rows = []
     for name, of_set in samples.items():
-        for index, (a, b) in enumerate(zip(of_set.pairs.one, of_set.pairs.other, strict=True)):
+        for index, (a, b) in enumerate(zip(of_set.pairs.first, of_set.pairs.second, strict=True)):
             value, error = float(of_set.means[a] - of_set.means[b]), of_set.standard_error[index]
             row = {"data_set": name, "system": systems[a], "against": systems[b]}
             row |= {"n": of_set.users, "value": value, "se": error}
             if of_set.users > 1:
-                ends = student_ends(value, error, of_set.users - 1, level)
-                row |= {"low": ends[0], "high": ends[1]}
+                limits = student_ends(value, error, of_set.users - 1, level)
+                row |= {"low": limits[0], "high": limits[1]}
             rows.append(row)
     return rows
 
@@ -441,12 +440,12 @@ def _conclusion(result: Estimates) -> Iterator[str]:
     alpha, count = round(1 - result.card["level"], 12), len(result.card["data_sets"])
     (better,) = result.card["better"].values()
     sign = 1 if better == "higher" else -1
-    these = [result.pair(base, system, quantity="these") for system in others]
+    on_these = [result.pair(base, system, quantity="these") for system in others]
     yield from _of_leads(
         f"on the mean of these {count} data sets, {base}",
         {
             row.keys["against"]: sign * (row.value or 0.0)
-            for row in these
+            for row in on_these
             if row.facts["significant"]
         },
         f"(users redrawn, corrected p at most {alpha:g})",

@@ -192,14 +192,14 @@ def _segment(
     nothing = np.full(len(pairs), np.nan)
     if not len(mine):
         return _Segment(label, name, None, nothing)
-    held = sample(mine, pairs, f"{label}, {name}", settings.threads)
-    if held.users < 2:
-        return _Segment(label, name, held, nothing)
+    tested = sample(mine, pairs, f"{label}, {name}", settings.threads)
+    if tested.users < 2:
+        return _Segment(label, name, tested, nothing)
     plain = replace(settings, correction=None, family="metric", progress=None)
-    p, _, _ = p_values([held], [settings.side(better)], plain)
+    p, _, _ = p_values([tested], [settings.side(better)], plain)
     if settings.progress is not None:
         settings.progress(number + 1, len(segments.names))
-    return _Segment(label, name, held, p[0])
+    return _Segment(label, name, tested, p[0])
 
 
 def _tested(family: Sequence[_Segment], pairs: Pairs) -> int:
@@ -229,20 +229,20 @@ def _table(
 def _rows(
     part: _Segment, pairs: Pairs, systems: tuple[str, ...], settings: TestSettings
 ) -> pl.DataFrame:
-    held, count = part.sample, len(pairs)
+    tested, count = part.sample, len(pairs)
     names = ("mean", "mean_against", "value", "se", "low", "high")
     numbers = dict.fromkeys(names, np.full(count, np.nan))
-    if held is not None:
-        ends = difference_interval(held, settings)
-        means = held.means[pairs.one], held.means[pairs.other]
-        columns = (*means, held.difference, held.standard_error, *ends)
+    if tested is not None:
+        limits = difference_interval(tested, settings)
+        means = tested.means[pairs.first], tested.means[pairs.second]
+        columns = (*means, tested.difference, tested.standard_error, *limits)
         numbers = dict(zip(names, columns, strict=True))
     return pl.DataFrame(
         {
             "metric": [part.metric] * count,
             "_pair": np.arange(count),
-            "system": [systems[i] for i in pairs.one],
-            "against": [systems[i] for i in pairs.other],
+            "system": [systems[i] for i in pairs.first],
+            "against": [systems[i] for i in pairs.second],
             "group": [part.name] * count,
             "n": [part.users] * count,
             **numbers,
@@ -259,7 +259,7 @@ def _interaction(
     step = max(1, HELD // (8 * max(len(values), 1)))
     parts = []
     for low in range(0, len(pairs), step):
-        first, second = pairs.one[low : low + step], pairs.other[low : low + step]
+        first, second = pairs.first[low : low + step], pairs.second[low : low + step]
         differences = values[:, first] - values[:, second]
         parts.append(interaction(differences, code, seed=settings.seed, threads=settings.threads))
     return replace(
@@ -290,7 +290,7 @@ def _tests(
             mine.select("metric", "system", "against")
             .unique(maintain_order=True)
             .with_columns(
-                value=pl.Series(overall[pairs.one] - overall[pairs.other]),
+                value=pl.Series(overall[pairs.first] - overall[pairs.second]),
                 segments=pl.lit(test.segments),
                 statistic=pl.Series(test.statistic),
                 p=pl.Series(test.p),

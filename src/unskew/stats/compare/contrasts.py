@@ -450,9 +450,9 @@ def _kept_lists(
 def _pairs_as_given(names: Sequence[str]) -> tuple[I64, F64]:
     """Return where each pair stands among those of sorted systems, and -1 if it is turned there."""
     pairs, number = all_pairs(len(names)), np.zeros((len(names), len(names)), np.int64)
-    number[pairs.one, pairs.other] = np.arange(len(pairs))
+    number[pairs.first, pairs.second] = np.arange(len(pairs))
     index = np.array([sorted(names).index(name) for name in names])
-    first, second = index[pairs.one], index[pairs.other]
+    first, second = index[pairs.first], index[pairs.second]
     order = number[np.minimum(first, second), np.maximum(first, second)]
     return order, np.where(first < second, 1.0, -1.0)
 
@@ -468,13 +468,13 @@ def _numbers(
     p, p_corrected = adjusted_p(t, largest, tail)
     critical = tail.widened(critical_value(largest, tail.level))
     wide, narrow = critical * se, NormalDist().inv_cdf((1 + tail.level) / 2) * se
-    alpha, within = round(1 - tail.level, 12), None
+    alpha, equivalent_within = round(1 - tail.level, 12), None
     if alpha < 0.5:
         one_sided = tail.widened(critical_value(largest, 1 - 2 * alpha))
-        within = np.abs(difference) + one_sided * se
+        equivalent_within = np.abs(difference) + one_sided * se
     return {
-        "system": [names[index] for index in pairs.one],
-        "against": [names[index] for index in pairs.other],
+        "system": [names[index] for index in pairs.first],
+        "against": [names[index] for index in pairs.second],
         "n": errors.users,
         "splits": errors.splits,
         "value": difference,
@@ -488,7 +488,7 @@ def _numbers(
         "significant": p_corrected <= alpha,
         "detectable": wide + NormalDist().inv_cdf(POWER) * se,
         "critical": critical,
-        "equivalent_within": within,
+        "equivalent_within": equivalent_within,
     }
 
 

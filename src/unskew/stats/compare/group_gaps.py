@@ -341,14 +341,14 @@ class _GroupedMetric:
         low, high = intervals(of_means(self.group_means), shared_level(self.level, number))
         for index, group in np.ndindex(low.shape):
             values = self.values[self.code == group, index]
-            ends = limits_of(low[index, group], high[index, group], *range_of(self.label))
+            limits = limits_of(low[index, group], high[index, group], *range_of(self.label))
             yield {
                 "system": self.systems[index],
                 "group": self.names[group],
                 "n": values.size,
                 "varied": others(values),
                 "value": float(self.group_means.mean[index, group]),
-                **(ends if has_interval(values) else {"note": TOO_FEW}),
+                **(limits if has_interval(values) else {"note": TOO_FEW}),
             }
 
     # Gaps
@@ -459,10 +459,10 @@ class _GroupedMetric:
                 continue
             difference |= limits_of(low[column], high[column])
             if reason != NEGATIVE:
-                ends = ratio_interval(first, second, level)
+                limits = ratio_interval(first, second, level)
                 ratio["note"] = UNIDENTIFIED
-                if not np.isinf(ends[1]):
-                    numbers = {"value": float(first.mean / second.mean), **limits_of(*ends)}
+                if not np.isinf(limits[1]):
+                    numbers = {"value": float(first.mean / second.mean), **limits_of(*limits)}
                     ratio |= {**numbers, "note": ""}
             yield difference, ratio
 

@@ -354,6 +354,6 @@ def _recall(
     return rows, p
 
 
-def _divided(part: F64, whole: F64) -> F64:
+def _divided(part: F64, total: F64) -> F64:
     """Return shares; 0 where there is nothing to divide."""
-    return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0)
+    return np.divide(part, total, out=np.zeros(part.size), where=total > 0)

@@ -130,7 +130,7 @@ def lexirecall(
         raise DataError(f"no user has a liked item ({ready.relevance})")
     count = int(users.sum())
     rows, p = list[dict[str, object]](), []
-    for first, second in zip(pairs.one, pairs.other, strict=True):
+    for first, second in zip(pairs.first, pairs.second, strict=True):
         keys = {"system": systems[first], "against": systems[second], "n": count}
         signs = _signs(ready, systems[first], systems[second])[users]
         better, worse = int((signs > 0).sum()), int((signs < 0).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from unskew.report.text import counted
 from unskew.stats.compare.compare import compare
 from unskew.stats.compare.ranking import letter, means_of
 from unskew.stats.corrections import IN_WORDS
-from unskew.stats.pairing import Paired, Source, paired
+from unskew.stats.pairing import Paired, PlanResults, Source, paired, scores_of
 from unskew.stats.tests.p_values import TESTS
 
 BETTER, WORSE = "†", "‡"
@@ -38,17 +38,6 @@ AVERAGED = {
     "all": "of any kind",
 }
 """Which users are averaged, in words."""
-
-
-@runtime_checkable
-class ScoredDesign(Protocol):
-    """What a plan gave: the scores of each split of its design, and what the design is."""
-
-    def scores(self) -> list[Scores]:
-        """Return the scores of each split."""
-
-    def design_text(self) -> str:
-        """Return the design in words."""
 
 
 PAPER_TABLE = Question(
@@ -139,9 +128,9 @@ def paper_table(
     """
     check_share("level", level)
     words = design or ""
-    if isinstance(scores, ScoredDesign):
-        words = design if design is not None else scores.design_text()
-        scores = scores.scores()
+    if isinstance(scores, PlanResults) and design is None:
+        words = scores.design_text()
+    scores = scores_of(scores)
     if isinstance(scores, Judged):
         scores = evaluate(scores, METRICS if metrics is None else metrics, threads=threads)
     pairing = paired(scores)
@@ -197,12 +186,12 @@ def table_of(
     averaged = AVERAGED[policies.pop()] if len(policies) == 1 else ""
     rows = [row for label in labels for row in _rows(comparison, label, pairing.systems)]
     expected = _chance(pairing.parts, labels) if chance else {}
-    shown = [(label, RANDOM, value) for label, value in expected.items()]
+    printed = [(label, RANDOM, value) for label, value in expected.items()]
     table = Estimates.of_rows(
         PAPER_TABLE,
         rows,
         notes=comparison.notes,
-        parts={"chance": Estimates.of_rows(CHANCE, shown)} if shown else {},
+        parts={"chance": Estimates.of_rows(CHANCE, printed)} if printed else {},
         card=comparison.card,
     )
     tested = comparison.where(metric=labels)
@@ -212,7 +201,7 @@ def table_of(
         *_emphasis(table),
         _marks(tested, {row["mark"] for row in rows}),
     ]
-    if shown:
+    if printed:
         sentences.append(f"{RANDOM}: what a random order is expected to score.")
     return replace(table, explanation=(" ".join(sentences),))
 
@@ -285,10 +274,10 @@ def _directions(tested: Estimates) -> list[str]:
 
 
 def _emphasis(table: Estimates) -> list[str]:
-    shown = table.display_tables()[0]
-    if not shown.strong:
+    printed = table.display_tables()[0]
+    if not printed.strong:
         return []
-    return ["Best in bold, second best underlined." if shown.second else "Best in bold."]
+    return ["Best in bold, second best underlined." if printed.second else "Best in bold."]
 
 
 def _marks(tested: Estimates, marks: set[str]) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
-from unskew.stats.pairing import Paired, PairedValues, paired
+from unskew.stats.pairing import Paired, PairedValues, paired, scores_of
 
 MISSING = ("refuse", "systems", "data-sets")
 """What to do about a system that a data set lacks; see `compare_data_sets`."""
@@ -76,11 +76,9 @@ def _chosen(
 
 
 def _read(name: str, source: Any) -> Paired:
-    folds = getattr(source, "scores", None)
-    if callable(folds) and hasattr(source, "by_fold"):  # the results of a plan
-        source = folds()
+    scores = scores_of(source)
     with _naming(name):
-        return paired(source)
+        return paired(scores)
 
 
 @contextmanager

@@ -37,8 +37,8 @@ from unskew.stats.inequality import others
 from unskew.stats.intervals.shares import net_share, share_of, sign_p
 from unskew.stats.intervals.skewed import (
     MeanEstimates,
-    group_means,
     intervals,
+    mean_of,
     of_means,
     without_skewness,
 )
@@ -96,17 +96,10 @@ POINTS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _DRAWS = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class QuantileBand:
-    """Quantiles at `POINTS` and both ends of their band; infinite where the data have no end."""
+def quantile_band(values: F64, level: float = 0.95) -> tuple[F64, F64, F64]:
+    """Return the quantiles at `POINTS` and both ends of their simultaneous band.
 
-    value: F64
-    low: F64
-    high: F64
-
-
-def quantile_band(values: F64, level: float = 0.95) -> QuantileBand:
-    """Return the quantile curve with its simultaneous band.
+    The ends are infinite where the data have no end.
 
     The quantile at p is the least value that at least a share p of users do not exceed. The ends
     are values of users: those at ranks n p -/+ c sqrt(n p (1 - p)), with c such that the numbers
@@ -118,9 +111,8 @@ def quantile_band(values: F64, level: float = 0.95) -> QuantileBand:
     --------
     >>> import numpy as np
     >>> from unskew.stats.compare.user_distribution import quantile_band
-    >>> band = quantile_band(np.arange(1.0, 101.0))
-    >>> [float(end[9]) for end in (band.low, band.value, band.high)]
-    [36.0, 50.0, 65.0]
+    >>> [float(numbers[9]) for numbers in quantile_band(np.arange(1.0, 101.0))]
+    [50.0, 36.0, 65.0]
     """
     x = np.sort(values)
     n = x.size
@@ -130,9 +122,9 @@ def quantile_band(values: F64, level: float = 0.95) -> QuantileBand:
     low = np.ceil(middle - half - 1e-9).astype(np.int64)
     high = np.floor(middle + half + 1e-9).astype(np.int64) + 1
     bounds = np.concatenate([[-np.inf], x, [np.inf]])
-    return QuantileBand(
-        bounds[np.clip(rank, 1, n)], bounds[np.clip(low, 0, n)], bounds[np.clip(high, 1, n + 1)]
-    )
+    clipped = np.clip(rank, 1, n), np.clip(low, 0, n), np.clip(high, 1, n + 1)
+    quantile, low_end, high_end = (bounds[index] for index in clipped)
+    return quantile, low_end, high_end
 
 
 @lru_cache(maxsize=256)
@@ -202,7 +194,7 @@ def _shortfall_p(first: F64, second: F64, x: float) -> float:
     gain = np.maximum(x - second, 0.0) - np.maximum(x - first, 0.0)
     if others(gain) < LEAST_OTHERS:
         return 1.0
-    of = of_means(group_means(gain[:, None], np.zeros(gain.size, np.int64), 1).pick((0, 0)))
+    of = of_means(mean_of(gain))
     t = of.value / of.error
     return float(student_t_sf(np.minimum(t, without_skewness(t, of.skewness)), of.df))
 
@@ -290,7 +282,7 @@ def user_distribution(
             curves += [key | row for row in _curve(column, label, level)]
         pairs = [
             _SystemPair.of(pairing.systems[i], pairing.systems[j], *(sign * values[:, [i, j]].T))
-            for i, j in zip(selected.one, selected.other, strict=True)
+            for i, j in zip(selected.first, selected.second, strict=True)
         ]
         dominances = _dominances(pairs, level)
         for pair, dominated in zip(pairs, dominances, strict=True):
@@ -344,10 +336,10 @@ def _values(pairing: Paired, label: str) -> tuple[F64, float, int]:
 
 def _spread(values: F64, lowest: float, level: float) -> Iterator[dict[str, Any]]:
     """Give the rows of a system: its mean, and the users with the lowest value of all."""
-    mean = of_means(group_means(values[:, None], np.zeros(values.size, np.int64), 1))
+    mean = of_means(mean_of(values))
     facts = {"n": values.size, "lowest_value": lowest}
-    low, high = (float(end[0, 0]) for end in intervals(mean, level))
-    row = {**facts, "quantity": "mean", "value": float(mean.value[0, 0])}
+    low, high = map(float, intervals(mean, level))
+    row = {**facts, "quantity": "mean", "value": float(mean.value)}
     yield row | {"low": low, "high": high} if has_interval(values) else row
     share, low, high = share_of(int(np.count_nonzero(values == lowest)), values.size, level)
     yield {**facts, "quantity": "at_lowest", "value": share, "low": low, "high": high}
@@ -356,13 +348,13 @@ def _spread(values: F64, lowest: float, level: float) -> Iterator[dict[str, Any]
 def _curve(values: F64, label: str, level: float) -> Iterator[dict[str, Any]]:
     """Give a row per share of users."""
     minimum, maximum = range_of(label)
-    band = quantile_band(values, level)
-    limits = np.maximum(band.low, minimum), np.minimum(band.high, maximum)
+    quantile, low, high = quantile_band(values, level)
+    limits = np.maximum(low, minimum), np.minimum(high, maximum)
     low, high = (
         np.where(np.isfinite(end) & (values.size >= LEAST_USERS), end, np.nan) for end in limits
     )
     names = "share", "value", "low", "high"
-    for numbers in zip(POINTS, band.value, low, high, strict=True):
+    for numbers in zip(POINTS, quantile, low, high, strict=True):
         yield dict(zip(names, map(float, numbers), strict=True))
 
 
@@ -411,8 +403,7 @@ class _SystemPair:
 
 def mean_gain(difference: F64) -> MeanEstimates:
     """Return the mean of differences of users, of which intervals are made."""
-    one_group = np.zeros(difference.size, np.int64)
-    of = of_means(group_means(difference[:, None], one_group, 1).pick((0, 0)))
+    of = of_means(mean_of(difference))
     # Welch's interval counts too: differences of two systems may have hardly any skewness.
     return replace(of, is_difference=True)
 
@@ -431,11 +422,13 @@ def _dominances(pairs: Sequence[_SystemPair], level: float) -> list[dict[str, An
             else (1.0, 1.0)
             for pair in pairs
         ]
-        smaller = correct([min(both) for both in p], "holm").tolist() if pairs else []
-        for pair, row, both, corrected in zip(pairs, rows, p, smaller, strict=True):
+        smaller = correct([min(directions) for directions in p], "holm").tolist() if pairs else []
+        for pair, row, directions, corrected in zip(pairs, rows, p, smaller, strict=True):
             row[f"p_{order}"] = corrected
             if corrected <= 1 - level + 1e-12:
-                row["dominance"] = f"{pair.a if both[0] <= both[1] else pair.b}, {order} order"
+                row["dominance"] = (
+                    f"{pair.a if directions[0] <= directions[1] else pair.b}, {order} order"
+                )
     return rows
 
 

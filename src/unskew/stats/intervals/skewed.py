@@ -91,12 +91,6 @@ def sums_by_group(values: F64, code: I64, groups: int) -> tuple[F64, F64, F64, F
     return np.broadcast_to(count, (columns, groups)).copy(), sums[0], sums[1], sums[2]
 
 
-def group_means(values: F64, code: I64, groups: int) -> Means:
-    """Return the means of columns of values by group: arrays of columns x groups."""
-    centre = np.ascontiguousarray(values.T).mean(axis=1)
-    return means_of_sums(*sums_by_group(values - centre, code, groups)).plus(centre[:, None])
-
-
 def mean_of(values: F64) -> Means:
     """Return the mean of values, with what is known of its error."""
     centre = values.mean()

@@ -112,8 +112,8 @@ class TestSettings:
         elif count.permutations:
             what = "resamples" if self.test.startswith("bootstrap") else "permutations"
             # Of several groups small ones have fewer: all there are.
-            most = "at most " if together and self.test == "randomisation" else ""
-            test += f", {most}{count.permutations:,} {what}"
+            bound = "at most " if together and self.test == "randomisation" else ""
+            test += f", {bound}{count.permutations:,} {what}"
         if self.alternative != "two-sided":
             test += f", one-sided: {self.alternative}"
         return Method(
@@ -194,8 +194,8 @@ def _randomised(
         scale = _standard(samples)
         families = _families(statistic * scale, shape, settings.family)
     tests = Hypotheses(
-        np.tile(pairs.one, len(samples)) + shift,
-        np.tile(pairs.other, len(samples)) + shift,
+        np.tile(pairs.first, len(samples)) + shift,
+        np.tile(pairs.second, len(samples)) + shift,
         side,
         statistic - tolerance,
         families,

@@ -110,8 +110,8 @@ def _common_steps(values: F64, largest: float) -> int | None:
 class Hypotheses:
     """Pairs of columns of the values to compare, and what each was observed to be."""
 
-    one: I64
-    other: I64
+    first: I64
+    second: I64
     side: I8
     """0 two-sided, 1 the first is greater, -1 it is less."""
     threshold: F64
@@ -145,20 +145,20 @@ class _StepDownFamily:
     """Hypotheses that are corrected together, most significant first."""
 
     members: I64
-    one: I64
-    other: I64
+    first: I64
+    second: I64
     side: I8
     scale: F64
     threshold: F64
 
     @classmethod
     def of(cls, tests: Hypotheses, on: _KernelValues, members: I64) -> _StepDownFamily:
-        scale = np.ones(tests.one.size) if tests.scale is None else tests.scale
+        scale = np.ones(tests.first.size) if tests.scale is None else tests.scale
         scale = scale * on.unit
         return cls(
             members,
-            tests.one[members],
-            tests.other[members],
+            tests.first[members],
+            tests.second[members],
             tests.side[members],
             scale[members],
             (on.threshold * scale)[members],
@@ -170,8 +170,8 @@ class _StepDownFamily:
         extreme = np.zeros(self.members.size, np.int64)
         kernels.count_step_down(
             sums,
-            self.one,
-            self.other,
+            self.first,
+            self.second,
             self.side,
             self.scale,
             self.threshold,
@@ -211,7 +211,7 @@ def flip_signs(
     if enumerated:
         permutations = 2**people
         values = values if informative is None else values[informative]
-        on = _KernelValues(np.ascontiguousarray(values), tests.threshold, np.ones(tests.one.size))
+        on = _KernelValues(np.ascontiguousarray(values), tests.threshold, np.ones(tests.first.size))
     else:
         on = _in_32_bits(np.ascontiguousarray(values), tests, systems or values.shape[1], threads)
     key = np.uint64(key_of(seed, "sign flips"))
@@ -234,9 +234,9 @@ def flip_signs(
         straight = np.empty((columns, size), on.values.dtype)
         kernels.by_column(sums, straight)
         del sums
-        single, largest = np.zeros((2, tests.one.size), np.int64)
+        single, largest = np.zeros((2, tests.first.size), np.int64)
         kernels.count_extreme(
-            straight, tests.one, tests.other, centre, tests.side, on.threshold, single
+            straight, tests.first, tests.second, centre, tests.side, on.threshold, single
         )
         for family in families:
             family.count(straight, largest)
@@ -287,14 +287,14 @@ def _in_32_bits(values: F64, tests: Hypotheses, systems: int, threads: int | Non
     for start in range(0, users, 16 * USERS):
         part_of = slice(start, start + 16 * USERS)
         small[part_of] = np.rint(values[part_of] / unit)
-    of_pair = unit[tests.one]
-    lost = np.zeros(tests.one.size)
+    of_pair = unit[tests.first]
+    lost = np.zeros(tests.first.size)
     if (unit > 1).any():
         step = max(1, min(1024, -(-lost.size // resolve(threads))))
 
         def add_rounding(start: int) -> None:
             h = slice(start, start + step)
-            kernels.rounding(values, small, of_pair[h], tests.one[h], tests.other[h], lost[h])
+            kernels.rounding(values, small, of_pair[h], tests.first[h], tests.second[h], lost[h])
 
         map_blocks(add_rounding, range(0, lost.size, step), threads, lost.size * users)
     limit = np.ceil((tests.threshold - 8 * np.sqrt(lost)) / of_pair)

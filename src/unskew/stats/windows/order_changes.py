@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from unskew.report.estimates import Estimates
 from unskew.report.text import counted, number, p_value
 from unskew.stats.agreement.agreement import BOOTSTRAP, LEVEL, agreement
 from unskew.stats.corrections import correct
-from unskew.stats.pairing import Pairs, all_pairs
+from unskew.stats.pairing import Pairs, all_pairs, scores_of
 from unskew.stats.simultaneous import LEAD, Differences, all_together
 from unskew.stats.windows.window_tests import (
     Cells,
@@ -203,7 +203,7 @@ def order_changes(
     as_count("resamples", resamples, least=0)
     as_count("seed", seed, least=0)
     if isinstance(scores, Mapping):
-        scores = {name: _folds(source) for name, source in scores.items()}
+        scores = {name: scores_of(source) for name, source in scores.items()}
     windows = read_windows(scores, metrics, unit=over, better=better)
     draws = {"seed": seed, "threads": threads}
     orders = {
@@ -211,12 +211,6 @@ def order_changes(
         for label in windows.metrics
     }
     return _answer(windows, orders, over, level, permutations, resamples, seed)
-
-
-def _folds(source: Any) -> Any:
-    """Return the scores of each fold of a plan's results; anything else as it is."""
-    scores = getattr(source, "scores", None)
-    return scores() if callable(scores) and hasattr(source, "by_fold") else source
 
 
 class _Order(NamedTuple):
@@ -260,14 +254,14 @@ def _answer(
         for name in ("users", "several", "tau_by_chance")
     }
     by_f = any(order.permutations == 0 and order.several > 0 for order in orders.values())
-    within = "Hotelling's F" if by_f else f"{permutations:,} exchanges"
+    test_name = "Hotelling's F" if by_f else f"{permutations:,} exchanges"
     pairs = rows["changes"].height // len(orders)
     method = all_together(
         question.method,
         counted(pairs * len(windows.parts), "difference"),
         level=level,
         seed=seed,
-        test=f"equal differences in all {unit}s, the larger p of {within} within users and of "
+        test=f"equal differences in all {unit}s, the larger p of {test_name} within users and of "
         "Wald's test of the means",
         correction=f"Holm over {counted(pairs, 'pair')}",
     )
@@ -322,7 +316,7 @@ def _of_metric(
         len(data.users),
         cells.users,
         test.permutations,
-        None if chance is None else asdict(chance),
+        chance,
     )
 
 
@@ -337,8 +331,8 @@ def _lead_rows(data: WindowValues, pairs: Pairs, leads: Differences, unit: str) 
     return pl.DataFrame(
         {
             "metric": data.label,
-            "system": np.repeat(systems[pairs.one], windows),
-            "against": np.repeat(systems[pairs.other], windows),
+            "system": np.repeat(systems[pairs.first], windows),
+            "against": np.repeat(systems[pairs.second], windows),
             unit: list(data.windows) * len(pairs),
             "n": np.tile(leads.users, len(pairs)),
             **leads.columns(),
@@ -363,8 +357,8 @@ def _change_rows(
     )
     columns = {
         "metric": data.label,
-        "system": systems[pairs.one],
-        "against": systems[pairs.other],
+        "system": systems[pairs.first],
+        "against": systems[pairs.second],
         "low_lead": np.fmin.reduce(leads.difference, axis=0),
         "high_lead": np.fmax.reduce(leads.difference, axis=0),
         "statistic": test.statistic,
@@ -477,10 +471,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _smallest_seen(result: Estimates) -> str:
     """Say how large a difference in a window must be to be seen."""
-    unit, ends = result.card["unit"], result.rows.drop_nulls("low")
-    if not ends.height:
+    unit, intervals = result.card["unit"], result.rows.drop_nulls("low")
+    if not intervals.height:
         return f": no {unit} has enough users whose values differ"
-    half = np.median((ends["high"] - ends["low"]).to_numpy() / 2)
+    half = np.median((intervals["high"] - intervals["low"]).to_numpy() / 2)
     return (
         f"; in the median {unit} and pair, a difference below {number(float(half), DIGITS)} would "
         "not be"

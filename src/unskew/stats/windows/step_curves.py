@@ -37,7 +37,7 @@ def step_curves(
     metrics: str | Sequence[str] | None = None,
     *,
     by: str = "step",
-    most: int = MOST,
+    max_steps: int = MOST,
     windows: int | Sequence[Any] = WINDOWS,
     level: float = 0.95,
 ) -> Estimates:
@@ -51,7 +51,7 @@ def step_curves(
         Labels; all unless given.
     by
         `step`: its number among the test events of the user or session. `window`: of time.
-    most
+    max_steps
         With `by="step"`: so many steps have a point of their own, later ones share one.
     windows
         With `by="window"`: how many windows of equal length the time from the first to the last
@@ -81,7 +81,7 @@ def step_curves(
     """
     choose("by", by, CAUTIONS)
     check_share("level", level)
-    as_count("most", most)
+    as_count("max_steps", max_steps)
     _check_steps(scores)
     requested = [metrics] if isinstance(metrics, str) else metrics
     labels = (
@@ -92,7 +92,7 @@ def step_curves(
     if not labels:
         raise SettingError("no metrics are named; leave metrics out to take all there are")
     if by == "step":
-        code, points = _by_step(scores.lists["step"].to_numpy(), most)
+        code, points = _by_step(scores.lists["step"].to_numpy(), max_steps)
     else:
         code, points = _by_window(scores, windows)
     notes = list(scores.notes)
@@ -120,6 +120,17 @@ def steps_by_window(scores: Scores, windows: int | Sequence[Any] = WINDOWS) -> d
         What `evaluate_steps` gave.
     windows
         As in `step_curves`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> train = {"user": [1, 2, 3], "item": [7, 8, 9], "time": [1, 2, 3]}
+    >>> test = {"user": [1, 1, 2, 2], "item": [8, 9, 9, 7], "time": [5, 6, 7, 8]}
+    >>> steps = us.targets.next_items(train, test)
+    >>> popular = us.recommend.Popularity().fit(steps.train)
+    >>> scores = us.evaluation.evaluate_steps(steps, {"popular": popular}, "HitRate@1")
+    >>> list(us.stats.steps_by_window(scores, 2).values())
+    [Scores(1 system, 1 metric, 2 lists), Scores(1 system, 1 metric, 2 lists)]
     """
     _check_steps(scores)
     code, points = _by_window(scores, windows)

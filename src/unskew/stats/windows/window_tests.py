@@ -156,7 +156,7 @@ def within_users(
 
 def _varying(cells: Cells, pairs: Pairs) -> tuple[I64, I64, F64]:
     """Return the deviations of pairs, of those users alone of whom any pair varies."""
-    residual = cells.centred(cells.values[:, pairs.one] - cells.values[:, pairs.other])
+    residual = cells.centred(cells.values[:, pairs.first] - cells.values[:, pairs.second])
     is_varying = np.add.reduceat((residual != 0).any(axis=1).astype(np.int64), cells.start[:-1]) > 0
     sizes = np.diff(cells.start)
     keep = np.repeat(is_varying, sizes)
@@ -200,7 +200,7 @@ def between_windows(data: WindowValues, pairs: Pairs) -> F64:
     weight = 1 / np.sqrt(count * (count - 1))
     with one_blas_thread():
         for pair in range(len(pairs)):
-            first, second = pairs.one[pair], pairs.other[pair]
+            first, second = pairs.first[pair], pairs.second[pair]
             residual, means = np.zeros((used.size, len(data.users))), np.empty(used.size)
             for index, window in enumerate(used.tolist()):
                 column = data.values[window][:, first] - data.values[window][:, second]
@@ -233,27 +233,19 @@ def differences_of(
 ) -> Differences:
     """Return the differences of all pairs in all windows with simultaneous intervals."""
     columns = [
-        data.sign * (values[:, pairs.one] - values[:, pairs.other]) for values in data.values
+        data.sign * (values[:, pairs.first] - values[:, pairs.second]) for values in data.values
     ]
     return simultaneous(columns, data.codes, len(data.users), level=level, draws=draws, seed=seed)
 
 
-@dataclass(frozen=True, eq=False)
-class TauByChance:
-    """The mean Kendall τ between windows, of users with two windows or more, and by chance."""
-
-    observed: float
-    expected: float
-    """With each user's windows exchanged at random."""
-    low: float
-    """The range of 95 % of these exchanges."""
-    high: float
-
-
 def tau_by_chance(
     data: WindowValues, cells: Cells, *, seed: int = 0, threads: int | None = None
-) -> TauByChance | None:
-    """Return what τ would be if each user's windows were exchanged; None without such users."""
+) -> dict[str, float] | None:
+    """Return the mean Kendall τ between windows, of users with two windows or more, and by chance.
+
+    The mean that is `observed`; the one `expected` where each user's windows are exchanged at
+    random, and the range from `low` to `high` of 95 % of these exchanges. None without such users.
+    """
     from unskew.stats.tests import kernels
 
     if not cells.users:
@@ -277,8 +269,8 @@ def tau_by_chance(
     observed = _mean_taus(sums[:, used] / sizes[used][:, None])[0]
     if math.isnan(observed) or not defined.size:
         return None
-    low, high = percentile_interval(defined, 0.95)
-    return TauByChance(observed, float(defined.mean()), float(low), float(high))
+    low, high = map(float, percentile_interval(defined, 0.95))
+    return {"observed": observed, "expected": float(defined.mean()), "low": low, "high": high}
 
 
 def _mean_taus(means: F64) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,16 +31,8 @@ from unskew.report.columns import (
 from unskew.report.text import counted
 from unskew.stats.agreement.conditions import named_sources
 from unskew.stats.intervals.means import mean_intervals
-from unskew.stats.pairing import Paired, as_table, is_evaluated, paired
+from unskew.stats.pairing import Paired, PlanResults, as_table, is_evaluated, paired
 from unskew.stats.resampling import check_two_systems, chosen_metrics
-
-
-@runtime_checkable
-class FoldScores(Protocol):
-    """What a plan gave: the scores of each window of its design, by the window's label."""
-
-    def by_fold(self) -> Mapping[str, Scores]:
-        """Return the scores of each split by its label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +148,11 @@ def means_question(unit: str, *counts: Column, is_shown: bool = False) -> Questi
     >>> [column.name for column in means_question("split").columns]
     ['metric', 'split', 'system', 'n', 'value', 'se', 'low', 'high']
     """
-    ends = [replace(end, hidden=not is_shown) for end in (LOW, HIGH)]
+    limits = [replace(end, hidden=not is_shown) for end in (LOW, HIGH)]
     mean = Column("value", "value", "mean")
     return Question(
         name=f"means by {unit}",
-        columns=(METRIC, Column(unit, "key"), SYSTEM, USERS, *counts, mean, SE, *ends),
+        columns=(METRIC, Column(unit, "key"), SYSTEM, USERS, *counts, mean, SE, *limits),
         method=Method(estimand=f"the mean over the users of each {unit}", interval="t"),
         figures=(Drawing("curves", "points"),),
         across="system",
@@ -200,7 +192,6 @@ def read_windows(
     metrics: str | Sequence[str] | None,
     *,
     unit: str = "window",
-    least: int = 2,
     better: str | None = None,
     one_system: bool = False,
 ) -> WindowScores:
@@ -215,17 +206,15 @@ def read_windows(
         Labels; all that have a value per user unless given.
     unit
         What a name stands for, as a noun.
-    least
-        How many there must be.
     better
         Of tables: which direction is better, as in `paired`.
     one_system
         Whether one system is enough.
     """
     named, notes = _named(scores, unit)
-    if len(named) < least:
+    if len(named) < 2:
         raise SettingError(
-            f"{counted(least, unit)} or more are needed, got {len(named)}: give a mapping from "
+            f"{counted(2, unit)} or more are needed, got {len(named)}: give a mapping from "
             f"{unit}s to scores, the results of a plan, or a table with a column {unit!r}"
         )
     parts, averaging_notes = {}, {}
@@ -285,7 +274,7 @@ def _directed(first: Paired, metrics: str | Sequence[str] | None) -> tuple[list[
 
 def _named(scores: Any, unit: str) -> tuple[dict[str, Any], list[str]]:
     """Return sources by name, in the order of time, and notes."""
-    if isinstance(scores, FoldScores):
+    if isinstance(scores, PlanResults):
         return dict(scores.by_fold()), []
     if isinstance(scores, Mapping) and scores and named_sources(scores):
         return {_text(name): source for name, source in scores.items()}, []

@@ -1,7 +1,7 @@
 """`sampled_metrics`: metrics among all items, estimated from ranks among sampled items.
 
 What the sampled rank is, and what to count for it instead of the metric, is in `expected_metrics`;
-`rank_shares` learns the distribution of true ranks; `estimator_choice` chooses one of the two;
+`rank_shares` learns the distribution of true ranks; `sampled_means` chooses one of the two;
 `target_sizes` looks at the number of targets as a trade-off.
 """
 

@@ -170,8 +170,8 @@ def target_sizes(
     power = power.with_columns(others=pl.Series(list(scores)))
     conditions, more = conditions_of(scores, label)
     systems, sign = conditions[0].systems, conditions[0].sign
-    drawn = resampled(conditions, resamples, seed, threads, None)
-    means = [np.array([condition.means for condition in conditions]), *drawn]
+    draws = resampled(conditions, resamples, seed, threads, None)
+    means = [np.array([condition.means for condition in conditions]), *draws]
     ties = np.array([_ties(condition.paired.complete(label)) for condition in conditions])
     numbers_of: dict[str, Iterable[Sequence[float]]] = {
         "ties": ties[:, :1],
