@@ -5,11 +5,11 @@
     python benchmarks/sampled_estimators.py tables FOLDER                  # all as Markdown
 
 `simulate` draws true ranks by kinds of distributions (plain numpy, none of the library's worlds),
-with users whose lists resemble each other, and lets a sample of others show them. The rule of
-`estimator_choice` was fixed on the kinds in SEEN with seeds below 1,000. A first run with new seeds
-and the kinds in NEXT showed it to be up to ten times worse than the trade-off for Recall@1 and AP,
-where a lump of ranks stands near the top but not in first place; LEAST_SHOWN came of that. The
-kinds in FRESH and the seeds here were not looked at before. `movielens` draws
+with users whose lists resemble each other, and lets a sample of others show them. The rule that
+chooses an estimator was fixed on the kinds in SEEN with seeds below 1,000. A first run with new
+seeds and the kinds in NEXT showed it to be up to ten times worse than the trade-off for Recall@1
+and AP, where a lump of ranks stands near the top but not in first place; LEAST_SHOWN came of
+that. The kinds in FRESH and the seeds here were not looked at before. `movielens` draws
 lists anew for each seed and compares with the ranks among all items. Each run writes one JSON file;
 `tables` prints them.
 """
