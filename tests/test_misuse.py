@@ -118,6 +118,13 @@ def calls(tmp_path_factory):
         tmp_path_factory.mktemp("annotation") / "plan"
     )
     scores = us.evaluate(split.test, runs, ["P@5", "RR", "anti-P@5"], liked=4)
+    disk = tmp_path_factory.mktemp("disk")
+    pairs = pl.DataFrame({"user": [1, 2], "item": [1, 2]})
+    pairs.with_columns(rating=pl.Series([5, 4])).write_parquet(disk / "test.parquet")
+    pairs.with_columns(rank=pl.lit(1)).write_parquet(disk / "a.parquet")
+    us.evaluation.evaluate_files(
+        disk / "test.parquet", disk / "a.parquet", "P@1", liked=4, output=disk / "out"
+    )
     plan = us.Plan(
         us.splits.Random(test=0.3),
         us.targets.AllItems(),
@@ -282,6 +289,8 @@ def calls(tmp_path_factory):
         "judging.hygiene": listed,
         "judging.rank_steps": {"model": following, "steps": steps},
         "evaluation.evaluate_steps": {"steps": steps, "systems": {"a": following}},
+        "evaluation.load_means": {"folder": disk / "out"},
+        "evaluation.scan_values": {"folder": disk / "out"},
         "stats.step_curves": {"scores": step_scores},
         "stats.steps_by_window": {"scores": step_scores},
         "stats.paired": {"scores": scores},
@@ -595,7 +604,7 @@ def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
         again = pickle.loads(pickle.dumps(result))
         assert type(again) is type(result)
         assert str(again) == str(result) or " at 0x" in str(result), name
-        if not hasattr(result, "_repr_html_") or isinstance(result, pl.DataFrame):
+        if not hasattr(result, "_repr_html_") or isinstance(result, pl.DataFrame | pl.LazyFrame):
             assert not isinstance(result, SHOWN), name
             continue
         assert_is_a_view(result._repr_html_(), result, name)

@@ -87,6 +87,7 @@ FILE_MEANS = Question(
 """`undefined`: users without a defined value, which counts as 0 or is skipped."""
 
 
+@checked
 def load_means(folder: str | os.PathLike[str]) -> Estimates:
     """Read the means that `evaluate_files` wrote to its output folder.
 
@@ -113,6 +114,7 @@ def load_means(folder: str | os.PathLike[str]) -> Estimates:
     return Estimates.from_dict(content["means"])
 
 
+@checked
 def scan_values(folder: str | os.PathLike[str]) -> pl.LazyFrame:
     """Return the values of each user that `evaluate_files` wrote, not yet read.
 
