@@ -1,6 +1,7 @@
 """The diagnosis of splits: every check against hand-worked cases and plain twins of its kernels."""
 
 import json
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 
@@ -132,6 +133,11 @@ def test_lights_are_counted_and_shown_in_order():
         result.check("futur")
     with pytest.raises(us.UnknownName, match="light 'red'"):
         result.of_light("red")
+
+
+def test_a_diagnosis_can_go_to_another_process():
+    result = us.splits.diagnose(random_split(0))
+    assert pickle.loads(pickle.dumps(result)).to_dict() == result.to_dict()
 
 
 def test_several_splits_and_their_worst():

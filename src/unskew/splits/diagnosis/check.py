@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,18 +44,24 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """A question about a split, and how it is answered. Made by `rule`."""
+class CheckFacts:
+    """What there is to say of a question whatever its answer."""
 
     key: str
     title: str
-    read: Callable[[SplitParts], Reading] = field(repr=False)
     unit: str = "share"
     """What the value is: a share, a number, days, a ratio, or a value of the data."""
     threshold: str = "a fact: no threshold"
     """When the light changes, in words."""
     remedy: str = ""
     """What to do; empty where there is nothing to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(CheckFacts):
+    """How a question about a split is answered. Made by `rule`."""
+
+    read: Callable[[SplitParts], Reading]
     of_log: bool = False
     """Whether the question is about the log, so that one answer serves all splits."""
     needs_time: bool = False
@@ -81,9 +87,12 @@ class Rule:
                 scope = "All" if len(alike) == len(readings) else f"{len(alike):,} of"
                 start = f"{short} over {number}. " if light == "shown" else f"{scope} {number}; "
                 sentence = f"{start}{label}: {sentence}"
-        question = {**vars(self), "remedy": self.remedy if light in ("leak", "look") else ""}
         return Check(
-            **question,
+            key=self.key,
+            title=self.title,
+            unit=self.unit,
+            threshold=self.threshold,
+            remedy=self.remedy if light in ("leak", "look") else "",
             light=light,
             value=worst.value,
             sentence=sentence,
@@ -94,7 +103,7 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Rule):
+class Check(CheckFacts):
     """A question about a split, or about several, and its answer."""
 
     light: str
