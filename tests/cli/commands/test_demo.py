@@ -12,7 +12,9 @@ from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import DESIGNS, LEVELS, designs_of_level, plan_of_level
 from unskew.auditing.statements.evidence import evidence_of
 from unskew.auditing.statements.first_screen import first_screen, statements_of
+from unskew.auditing.truth.truth import TRUTH
 from unskew.cli.doors import audit
+from unskew.report.estimates import Estimates
 
 METRIC = "P@10"
 
@@ -80,11 +82,12 @@ def test_popular_items_of_its_world_are_not_better():
 
 
 def result(leader, step, **true):
-    rows = {"design": "all-items", "metric": METRIC, "system": list(true), "true": [*true.values()]}
+    keys = {"design": "all-items", "metric": METRIC, "quantity": "true"}
+    rows = [{**keys, "system": system, "value": value} for system, value in true.items()]
     return SimpleNamespace(
         evidence=SimpleNamespace(leader=leader),
         first_screen=SimpleNamespace(next_step=step),
-        truth=SimpleNamespace(table=lambda: pl.DataFrame(rows)),
+        truth=Estimates.of_rows(TRUTH, rows),
         common="all-items",
         metric=METRIC,
     )
