@@ -15,3 +15,10 @@ def real_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"needs {path}")
     return path
+
+
+def only(folder: Path, *names: str) -> Path:
+    """Return a data folder that holds these data sets alone: others would be studied, too."""
+    for name in names:
+        (folder / name).symlink_to(real_data(name), target_is_directory=True)
+    return folder

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from shared.real_data import real_data
+from shared.real_data import only
 from shared.studies import datasets_of, verdicts
 from unskew.data.ratings import under_one_numbering
 from unskew.report.estimates import Estimates
@@ -270,8 +270,8 @@ def test_files_of_webscope_r3(tmp_path, any_size):
 
 
 @pytest.mark.real
-def test_cheap_claims_on_coat():
-    home = real_data("coat/train.ascii").parent.parent
+def test_cheap_claims_on_coat(tmp_path):
+    home = only(tmp_path, "coat")
     keys = ["2-01", "2-03", "2-22", "2-24", "2-28", "2-33"]
     found = study("carraro2020", data_dir=home, claims=keys)
     told = {key: one.verdict for key, one in verdicts(found).items()}
@@ -284,9 +284,9 @@ def test_cheap_claims_on_coat():
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_experiment_on_coat():
+def test_experiment_on_coat(tmp_path):
     """With a part of the grids, which choose as well."""
-    home = real_data("coat/train.ascii").parent.parent
+    home = only(tmp_path, "coat")
     amounts = {"neighbours": 4, "factors": 2, "penalties": 2}
     found = study("carraro2020", data_dir=home, amounts=amounts)
     told = {key: one.verdict for key, one in verdicts(found).items()}

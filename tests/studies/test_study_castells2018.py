@@ -9,7 +9,7 @@ import pytest
 
 import unskew as us
 import unskew_studies
-from shared.real_data import real_data
+from shared.real_data import only
 from shared.studies import verdicts
 from unskew.report.page import save_report
 from unskew_studies.castells2018 import checks_formulas as formulas
@@ -268,8 +268,8 @@ def test_files_like_yahoo_r3(tmp_path, any_size):
 # Real data
 
 
-def test_movielens_1m():
-    home = real_data("ml-1m/ratings.parquet").parent.parent
+def test_movielens_1m(tmp_path):
+    home = only(tmp_path, "ml-1m", "ml-100k")
     found = study("castells2018", data_dir=home, claims=["4-01", "4-22", "4-31"])
     told = verdicts(found)
     assert told["4-01"].verdict == "holds"
@@ -281,9 +281,9 @@ def test_movielens_1m():
     assert 0 < rows["ml-100k"].measured.low < rows["ml-100k"].measured.high < 1
 
 
-def test_cm100k():
+def test_cm100k(tmp_path):
     """All 46 users who like one of the items know it: T = 1, and nothing is left."""
-    home = real_data("cm100k/data.txt").parent.parent
+    home = only(tmp_path, "cm100k")
     found = study("castells2018", data_dir=home, claims=["4-28"])
     assert verdicts(found)["4-28"].verdict == NOTE
     assert verdicts(found)["4-28"].measured.value == 0.0
@@ -293,8 +293,8 @@ def test_cm100k():
 
 
 @pytest.mark.slow
-def test_designs_beside_figure_2_on_movielens_1m():
-    home = real_data("ml-1m/ratings.parquet").parent.parent
+def test_designs_beside_figure_2_on_movielens_1m(tmp_path):
+    home = only(tmp_path, "ml-1m")
     found = study(
         "castells2018", data_dir=home, quick=True, claims=["4-16", "4-18"], amounts={"repeats": 1}
     )

@@ -11,7 +11,7 @@ import pytest
 import unskew as us
 import unskew_studies
 from shared.pairs_of_items import observed, true
-from shared.real_data import real_data
+from shared.real_data import only, real_data
 from unskew.report.page import save_report
 from unskew_studies.lab import UndefinedError, open_lab
 from unskew_studies.mena2021 import checks_systems as checks
@@ -351,8 +351,8 @@ def test_released_values():
 
 
 @pytest.mark.real
-def test_items_of_movielens():
-    home = real_data("ml-1m/ratings.parquet").parents[1]
+def test_items_of_movielens(tmp_path):
+    home = only(tmp_path, "ml-1m", "published")
     keys = ["3-01", "3-06", "3-07", "3-08", "3-09", "3-10", "3-11", "3-47"]
     found = study("mena2021", data_dir=home, claims=keys)
     table = {row["claim"]: row for row in found.ledger.filter(data="ml-1m").iter_rows(named=True)}
@@ -367,9 +367,9 @@ def test_items_of_movielens():
 
 
 @pytest.mark.real
-def test_items_of_cm100k():
+def test_items_of_cm100k(tmp_path):
     """Each number was also counted by other code."""
-    home = real_data("cm100k/data.txt").parents[1]
+    home = only(tmp_path, "cm100k", "published")
     keys = ["3-01", "3-09", "3-12", "3-13", "3-14", "3-15", "3-16", "3-17", "3-18", "3-29", "3-37",
             "3-51"]  # fmt: skip
     found = study("mena2021", data_dir=home, claims=keys)

@@ -120,12 +120,16 @@ def read_released(file: str, data_dir: Path) -> pl.DataFrame:
         )
     frame = pl.read_csv(local_path(path), infer_schema_length=None)
     frame = frame.filter(~pl.all_horizontal(pl.col(frame.columns[KEYS:]).is_null()))
+    _check_rows(path, frame, table)
+    return frame
+
+
+def _check_rows(path: Path, frame: pl.DataFrame, table: ReleasedTable) -> None:
     if frame.height != table.rows:
         raise DataError(
             f"{path.name} has {counted(frame.height, 'row')} with values, but the authors' table "
             f"has {table.rows:,}: download it again ({table.source})"
         )
-    return frame
 
 
 VARIABLE = "UNSKEW_DATA"
