@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -203,9 +202,12 @@ class Commands(Mapping[str, Any]):
             self._names = {name: (f"{group} {name}", None) for name in GROUPS[group][1]}
         else:
             self._names = {name: (name, panel) for panel, names in PANELS.items() for name in names}
+        self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        return _load(*self._names[name])
+        if name not in self._loaded:
+            self._loaded[name] = _load(*self._names[name])
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -278,7 +280,6 @@ def run_alone(function: Callable[..., None]) -> None:
     app()
 
 
-@functools.cache
 def _load(name: str, panel: str | None) -> Any:
     if name in GROUPS:
         about = GROUPS[name][0]

@@ -30,6 +30,8 @@ ALWAYS: dict[str, list[str]] = TEXTS["checklist"]["always"]
 GIVEN: dict[str, list[str]] = TEXTS["checklist"]["given"]
 """The same where the lists were given."""
 COLUMNS = ("key", "status", "question", "answer", "remedy")
+HEADS = {"answer": "what the run knows", "remedy": "what to do"}
+"""Columns with another name for people."""
 
 
 @checked
@@ -74,13 +76,10 @@ def checklist_of(audit: object) -> pl.DataFrame:
 
 def checklist_table(checklist: pl.DataFrame, title: str = "", note: str = "") -> Table:
     """Return a checklist as people read it, with a sign for each status."""
-    columns = (
-        pl.col("status").replace_strict({name: f"{sign} {name}" for name, sign in SIGNS.items()}),
-        "question",
-        pl.col("answer").alias("what the run knows"),
-        pl.col("remedy").alias("what to do"),
-    )
-    return Table(title, checklist.select(columns), note=note)
+    signs = {name: f"{sign} {name}" for name, sign in SIGNS.items()}
+    status = pl.col("status").replace_strict(signs)
+    frame = checklist.select(status, "question", *HEADS).rename(HEADS)
+    return Table(title, frame, note=note)
 
 
 def status_counts(checklist: pl.DataFrame) -> str:
