@@ -357,7 +357,7 @@ class Measures(dict[str, Metric]):
 
 def _block_size(total: int, columns: int, basis: Basis, threads: int, budget: int) -> int:
     """Choose lists per block: within the budget, and enough blocks to share among threads."""
-    judgments = len(basis.judgments) / max(len(basis.judgments.users), 1)
+    judgments = basis.judgments.value.size / max(len(basis.judgments.users), 1)
     user_bytes = 8 * 4 * max(columns, 1) + 24 * judgments + 64
     limit = max(int(budget / threads / user_bytes), 1)
     return max(min(limit, BLOCK, -(-total // threads)), 1)

@@ -277,6 +277,7 @@ class Judged(Result):
         judgments = self.judgments
         depths = [matched.depth for matched in self.matched.values()]
         lengths = [np.diff(judgments.start), *depths]
+        longest = max([int(length.max(initial=0)) for length in lengths])
         return Basis(
             judgments,
             self._lists,
@@ -285,7 +286,7 @@ class Judged(Result):
             self.disliked,
             train=self.numbering.train,
             catalogue=self._catalogue,
-            longest=max(int(length.max(initial=0)) for length in lengths) + 1,
+            longest=longest + 1,
             owner=self.owner,
             tests=None if self.occasions is None else self.occasions.tests,
         )

@@ -303,7 +303,7 @@ def _are_ranks(tests: Ratings, length: I64) -> bool:
         return False
     order = np.lexsort((tests.value, tests.user))
     first = np.repeat(np.cumsum(length) - length, length)
-    return bool((tests.value[order] == np.arange(len(tests)) - first + 1).all())
+    return bool((tests.value[order] == np.arange(tests.value.size) - first + 1).all())
 
 
 def _uneven_lists(length: int, runs: Mapping[str, Run], numbering: Numbering) -> str:

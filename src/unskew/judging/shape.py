@@ -276,7 +276,7 @@ def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64
     def count(low: int) -> tuple[I32, I32]:
         return list_kernels.count_labels(lists.user[low : low + step], judgments.start, view.label)
 
-    blocks = map_blocks(count, range(0, len(lists), step), size=len(judgments))
+    blocks = map_blocks(count, range(0, len(lists), step), size=judgments.value.size)
     if not blocks:
         return np.zeros(0), np.zeros(0)
     liked, disliked = (np.concatenate(parts) for parts in zip(*blocks, strict=True))

@@ -134,7 +134,7 @@ class Paired:
     def means(self, label: str) -> list[float]:
         """Return the mean of every system; over folds the mean of their means."""
         parts = [part.mean(label) for part in self.parts]
-        return [math.fsum(mean[name] for mean in parts) / len(parts) for name in self.systems]
+        return [math.fsum([mean[name] for mean in parts]) / len(parts) for name in self.systems]
 
     def label(self, metric: str) -> str:
         """Return the label under which a metric was evaluated."""
@@ -238,11 +238,8 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
                 "the scores of several folds must be of the same systems and metrics: "
                 f"{', '.join(systems)} against {', '.join(part.systems)}"
             )
-    metrics = tuple(
-        label
-        for row, label in enumerate(parts[0].labels)
-        if not any(row in system.den for system in parts[0].systems.values())
-    )
+    pooled = {row for system in parts[0].systems.values() for row in system.den}
+    metrics = tuple(label for row, label in enumerate(parts[0].labels) if row not in pooled)
     seen, notes = [], notes_of({"": parts})
     for part in parts:
         keep = _kept(part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from statistics import stdev
 from typing import TYPE_CHECKING, Any
 
@@ -283,10 +284,8 @@ def null_estimates(
     is_retrained
         Whether systems are trained on each draw; else their lists stay as they are.
     """
-    real = {
-        tuple(row[key] for key in KEYS): row
-        for row in rows.filter(pl.col("data") == REAL).iter_rows(named=True)
-    }
+    key_of = itemgetter(*KEYS)
+    real = {key_of(row): row for row in rows.filter(pl.col("data") == REAL).iter_rows(named=True)}
     estimates = [
         (kind, *key, quantity, *of_quantity)
         for kind in nulls
@@ -314,6 +313,8 @@ def null_estimates(
 
 
 Interval = tuple[float | None, float | None, float | None]
+UNKNOWN: Interval = (None, None, None)
+QUANTITIES = tuple(quantity.name for quantity in NULL.quantities)
 """A value and both ends of its interval."""
 
 
@@ -324,8 +325,7 @@ def _quantities(
     value, random = part["value"].to_list(), part["random"].to_list()
     expected = [entry for entry in random if entry is not None]
     chance = math.fsum(expected) / len(expected) if len(expected) == len(random) else None
-    none: Interval = (None, None, None)
-    result = dict.fromkeys((quantity.name for quantity in NULL.quantities), none)
+    result = dict.fromkeys(QUANTITIES, UNKNOWN)
     result["null_value"] = mean_interval(value, level, first)
     result["null_random"] = (chance, None, None)
     if chance:

@@ -101,7 +101,7 @@ def values_needed(first: Sequence[float], half: float, level: float = 0.95) -> f
 def _variance(values: Sequence[float]) -> float:
     n = len(values)
     mean = math.fsum(values) / n
-    return math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+    return math.fsum([(value - mean) ** 2 for value in values]) / (n - 1)
 
 
 def mean_intervals(values: F64, level: float, axis: int = 0) -> tuple[F64, F64, F64, F64]:
