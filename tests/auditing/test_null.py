@@ -657,7 +657,7 @@ def test_null_experiment_on_movielens(ml1m_path):
     assert at["random", "popularity"]["value_null_value"] == pytest.approx(0.103, abs=0.003)
     assert at["random", "popularity"]["value_null_random"] == pytest.approx(0.0053, abs=0.0005)
     average = at["random", "smoothed-average"]
-    assert 0.5 < average["ratio"] < 2
+    assert 0.5 < average["value_ratio"] < 2
     assert at["flat", "popularity"]["value_ratio"] == pytest.approx(4.0, abs=0.6)
     assert at["percentiles", "popularity"]["value_ratio"] == pytest.approx(2.2, abs=0.2)
     assert at["judgment-bins", "popularity"]["value_ratio"] == pytest.approx(1.2, abs=0.1)
