@@ -133,6 +133,22 @@ def mean_intervals(values: F64, level: float, axis: int = 0) -> tuple[F64, F64, 
     return mean, se, *student_ends(mean, se, n - 1, level)
 
 
+def jackknife_error(without: F64) -> float:
+    """Return the jackknife's standard error of an estimate from what it is without each unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.intervals.means import jackknife_error
+    >>> values = np.array([1.0, 2.0, 6.0])
+    >>> error = jackknife_error((values.sum() - values) / 2)  # of the mean: the usual one
+    >>> round(error, 6), round(values.std(ddof=1) / 3**0.5, 6)
+    (1.527525, 1.527525)
+    """
+    n = without.size
+    return math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
+
+
 def welch_df(variances: F64, df: F64) -> F64:
     """Return the degrees of freedom of a sum of independent estimates, along the first axis.
 
