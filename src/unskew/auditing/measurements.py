@@ -37,7 +37,7 @@ from unskew.splits.diagnosis.diagnosis import Diagnosis, diagnose
 from unskew.splits.diagnosis.parts import MIXED, mean_later
 from unskew.splits.split import Split, Splitter
 from unskew.splits.time.temporal import Temporal
-from unskew.stats.intervals.means import mean_intervals, student_ends
+from unskew.stats.intervals.means import standard_errors, student_ends
 from unskew.stats.pairing import Paired, Pairs, paired, sample
 
 ROUNDING = 1e-12
@@ -113,7 +113,7 @@ class DesignMeans:
         low = high = np.full(mean.size, np.nan)
         if values is not None and len(values) > 1:
             # A row per system: the sum over users is the same, bit for bit, as of one system alone.
-            _, se, _, _ = mean_intervals(np.ascontiguousarray(values.T), LEVEL, axis=1)
+            se = standard_errors(np.ascontiguousarray(values.T), axis=1)
             low, high = student_ends(mean, se, len(values) - 1, LEVEL)
         place = places(mean, parse(metric).better)
         return {"value": mean, "low": low, "high": high, "place": place}
