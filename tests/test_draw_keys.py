@@ -210,7 +210,7 @@ def test_renamed_settings_give_the_same_results(twins, ratings):
 def test_renamed_settings_give_the_same_truth_and_online_tests(twins):
     shop = us.world("shop", users=40, items=30, seed=1)
     plans = [us.Plan(algorithms={"one": one}, metrics=("P@5",), seed=2) for one in twins]
-    true = [us.auditing.truth(shop, plan, bootstrap=0).table() for plan in plans]
+    true = [us.auditing.truth(shop, plan, resamples=0).table() for plan in plans]
     assert true[0].equals(true[1])
     tests = [
         us.online.ab_test(shop, [one, us.recommend.Random()], 200, k=5, seed=3) for one in twins

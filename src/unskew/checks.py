@@ -48,7 +48,7 @@ MOST_DIGITS = 15
 _MOST = {
     "seed": MOST_SEED,
     "rng": MOST_SEED,
-    **dict.fromkeys(("draws", "permutations", "resamples", "samples", "bootstrap"), MOST_DRAWS),
+    **dict.fromkeys(("draws", "permutations", "resamples", "samples"), MOST_DRAWS),
     "folds": MOST_REPEATS,
     "repetitions": MOST_REPEATS,
     "repeats": MOST_REPEATS,

@@ -205,7 +205,7 @@ def test_the_truth_is_that_of_the_world(found, shop):
         ["P@10"],
     )
     whole = pl.concat(
-        truth(shop, replace(plan, seed=seed), bootstrap=0).rows for seed in found.core.seeds
+        truth(shop, replace(plan, seed=seed), resamples=0).rows for seed in found.core.seeds
     )
     keys = {"metric": "P@10", "quantity": "true"}
     for name in ("popularity", "average-rating"):

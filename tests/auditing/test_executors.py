@@ -274,7 +274,7 @@ def test_null_experiment(elsewhere, tmp_path):
 @pytest.mark.parametrize("plan", [PLAN, ONE_SPLIT], ids=["two splits", "one split"])
 def test_truth(elsewhere, plan):
     def run(**settings):
-        return us.auditing.truth(SHOP, plan, bootstrap=50, **settings)
+        return us.auditing.truth(SHOP, plan, resamples=50, **settings)
 
     alone = same(run, elsewhere)
     there = run(**elsewhere)

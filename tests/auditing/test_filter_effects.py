@@ -66,7 +66,7 @@ def raw(data):
 def test_scores_under_each_condition_are_those_of_a_plain_twin():
     data, plan = some_ratings(), plan_of(*SYSTEMS)
     core = us.data.KCore(6, 6)
-    effect = us.auditing.filter_effect(data, plan, core, bootstrap=10)
+    effect = us.auditing.filter_effect(data, plan, core, resamples=10)
     expected = plain_means(data, plan, core)
     for row in table_of(effect).filter(system="popularity").iter_rows(named=True):
         values = {name: means[row["metric"]] for name, means in expected.items()}
@@ -76,7 +76,7 @@ def test_scores_under_each_condition_are_those_of_a_plain_twin():
 
 def test_a_filter_that_removes_nothing_changes_nothing():
     data, plan = some_ratings(), plan_of(*SYSTEMS)
-    effect = us.auditing.filter_effect(data, plan, us.data.KCore(1, 1), bootstrap=10)
+    effect = us.auditing.filter_effect(data, plan, us.data.KCore(1, 1), resamples=10)
     table = table_of(effect)
     assert np.allclose(table["judged"], 0, atol=1e-12)
     assert np.allclose(table.filter(system="popularity")["trained"], 0, atol=1e-12)
@@ -88,8 +88,8 @@ def test_a_filter_that_removes_nothing_changes_nothing():
 def test_the_filters_of_the_plan_are_taken_unless_others_are_given():
     data = some_ratings()
     plan = plan_of(*SYSTEMS, filters=us.data.KCore(6, 6))
-    one = us.auditing.filter_effect(data, plan, bootstrap=10)
-    other = us.auditing.filter_effect(data, plan_of(*SYSTEMS), us.data.KCore(6, 6), bootstrap=10)
+    one = us.auditing.filter_effect(data, plan, resamples=10)
+    other = us.auditing.filter_effect(data, plan_of(*SYSTEMS), us.data.KCore(6, 6), resamples=10)
     assert table_of(one).equals(table_of(other))
     assert "k-core(users=6, items=6)" in str(one)
     assert one.to_dict()["card"]["steps"][0]["name"] == "k-core"
@@ -107,7 +107,7 @@ def test_an_event_log_is_counted():
         }
     )
     plan = plan_of(*SYSTEMS, relevance=us.Relevance(liked=1, gain="binary"))
-    effect = us.auditing.filter_effect(log, plan, us.data.DropRepeats("all"), bootstrap=10)
+    effect = us.auditing.filter_effect(log, plan, us.data.DropRepeats("all"), resamples=10)
     popularity = table_of(effect).filter(system="popularity")
     assert np.allclose(popularity["judged"], 0, atol=1e-12)  # every pair stays
 

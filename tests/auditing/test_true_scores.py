@@ -54,7 +54,7 @@ def wide(result):
 
 def test_true_precision_equals_a_plain_twin():
     small = shop()
-    found = truth(small, plan(users="all"), bootstrap=0)
+    found = truth(small, plan(users="all"), resamples=0)
     split = us.splits.Random().split(small.ratings, 3)[0]
     everyone = np.arange(60, dtype=np.int32)
     liked = small.values(everyone) >= small.liked
@@ -75,11 +75,11 @@ def test_true_precision_equals_a_plain_twin():
 
 
 def test_blocks_of_users_do_not_matter(monkeypatch):
-    whole = truth(shop(), plan(), bootstrap=50)
+    whole = truth(shop(), plan(), resamples=50)
     monkeypatch.setattr(worlds, "_PAIRS", 7 * 40)
     small = shop()
     assert len(list(small.blocks())) > 5
-    parts = truth(small, plan(), bootstrap=50)
+    parts = truth(small, plan(), resamples=50)
     assert parts.rows.equals(whole.rows)
     assert parts.parts["agreement"].rows.equals(whole.parts["agreement"].rows)
 
@@ -91,7 +91,7 @@ def test_observed_values_are_those_of_a_run():
         interventions=[us.splits.Full(), us.splits.Skew()],
     )
     small = shop()
-    found = truth(small, made, bootstrap=0)
+    found = truth(small, made, resamples=0)
     table = us.run_plan(small.ratings, made).table()
     means = table.group_by("targets", "intervention", "system", "metric", maintain_order=True).agg(
         pl.col("mean").mean()
@@ -130,7 +130,7 @@ def test_users_without_a_liked_test_item_do_not_count_as_missed():
     )
     systems = {"pop": us.recommend.Popularity(), "none": us.recommend.Random()}
     made = us.Plan(us.splits.Given(test=tests), algorithms=systems, metrics=["Recall@1", "P@1"])
-    found = truth(train, made, random=random, bootstrap=10)
+    found = truth(train, made, random=random, resamples=10)
     row = wide(found).filter(system="pop", metric="Recall@1").row(0, named=True)
     keys = {"system": "pop", "metric": "Recall@1"}
     users = [found.row(quantity=name, **keys).n for name in ("observed", "true")]
@@ -152,14 +152,14 @@ def test_a_world_that_shows_everything_has_no_error():
     full = us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, 600)})
     everything = World.of_matrix(full, liked=4, expected=600)
     assert len(everything.ratings) == 600
-    found = truth(everything, plan(), bootstrap=0)
+    found = truth(everything, plan(), resamples=0)
     assert wide(found)["error"].to_list() == [0.0] * 12
     assert found.parts["agreement"].rows["value"].to_list() == [1.0] * 4
     assert found.parts["agreement"].rows["swaps"].to_list() == [0] * 4
 
 
 def test_orders_put_the_best_first_also_where_less_is_better():
-    found = truth(shop(), plan(), bootstrap=0)
+    found = truth(shop(), plan(), resamples=0)
     for metric, sign in (("P@5", -1), ("anti-P@5", 1)):
         table = wide(found).filter(metric=metric)
         best = table.sort(sign * pl.col("true"))["system"].to_list()
@@ -170,14 +170,14 @@ def test_orders_put_the_best_first_also_where_less_is_better():
 
 def test_agreement_is_kendalls():
     found = truth(
-        shop(), plan(targets=[us.targets.AllItems(), us.targets.TestTargets()]), bootstrap=20
+        shop(), plan(targets=[us.targets.AllItems(), us.targets.TestTargets()]), resamples=20
     )
     for row in found.parts["agreement"].rows.iter_rows(named=True):
         own = wide(found).filter(design=row["design"], metric=row["metric"])
         assert row["value"] == pytest.approx(us.stats.kendall(own["observed"], own["true"]))
         assert row["low"] <= row["high"]
         assert row["mean_error"] == pytest.approx(own["error"].abs().mean())
-    alone = truth(shop(), plan(algorithms=[us.recommend.Popularity()]), bootstrap=0)
+    alone = truth(shop(), plan(algorithms=[us.recommend.Popularity()]), resamples=0)
     assert alone.parts["agreement"].rows.height == 0
     assert "truth:" in str(alone)
 
@@ -188,7 +188,7 @@ def test_agreement_is_kendalls():
 def test_random_ratings_as_the_truth():
     small = shop(80)
     data = small.dataset(0.2)
-    found = truth(data, plan(), bootstrap=0)
+    found = truth(data, plan(), resamples=0)
     split = us.splits.Random().split(data.ratings, 3)[0]
     forced = us.splits.Forced(data.random).split(split.train)[0]
     lists = us.targets.AllItems().lists(forced, liked=4)
@@ -198,7 +198,7 @@ def test_random_ratings_as_the_truth():
     own = wide(found).filter(system="pop")
     for row in own.iter_rows(named=True):
         assert row["true_zero"] == pytest.approx(true[row["metric"]], rel=1e-12)
-    by_hand = truth(data.ratings, plan(), random=data.random, bootstrap=0)
+    by_hand = truth(data.ratings, plan(), random=data.random, resamples=0)
     assert by_hand.rows.equals(found.rows)
     assert "without those in training" in found.card["truth"]
 
@@ -213,7 +213,7 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
     )
     values = {}
     for overlap in ("to-training", "keep"):
-        found = truth(ratings, made, random=random, overlap=overlap, bootstrap=0)
+        found = truth(ratings, made, random=random, overlap=overlap, resamples=0)
         values[overlap] = wide(found)["true"][0]
     split = us.splits.LeaveOut(1).split(ratings, 2)[0]
     trained = {(u, i) for u, i in zip(split.train.user, split.train.item, strict=True)}
@@ -237,7 +237,7 @@ def test_what_wtd_learns_from_does_not_judge():
     plain = sources.source_of(data, None, None, None, "to-training", plan())
     assert plain.weights is None
     assert len(plain.random) == len(data.random)
-    assert truth(data, made, bootstrap=0).values_of("design") == ["full", "wtd"]
+    assert truth(data, made, resamples=0).values_of("design") == ["full", "wtd"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_result_shows_itself():
     found = truth(
         shop(),
         plan(split=us.splits.Random(folds=2)),
-        bootstrap=20,
+        resamples=20,
         progress=lambda done, total: moved.append((done, total)),
     )
     assert moved == [(1, 2), (2, 2)]
@@ -318,7 +318,7 @@ def test_precision_by_true_judgments_equals_a_plain_twin(kind):
     """Unjudged items count as not liked, are no targets (exhaustive), or are left out (pooled)."""
     data = drawn(kind)
     made = plan(algorithms={"pop": us.recommend.Popularity()}, metrics=["P@5"], seed=4)
-    result = truth(data, made, bootstrap=0)
+    result = truth(data, made, resamples=0)
     observed, judged = under_one_numbering(data.ratings, data.true_part.ratings)
     (split,) = us.splits.Random(test=0.2).split(observed, 4)
     rated = observed if kind == "pooled" else split.train
@@ -348,15 +348,15 @@ def test_precision_by_true_judgments_equals_a_plain_twin(kind):
 
 def test_judgments_that_depend_on_what_is_observed_are_doubted():
     data, made = drawn(users=200, density=0.5), plan(metrics=["P@5"])
-    assert truth(data, made, bootstrap=0).notes == ()
+    assert truth(data, made, resamples=0).notes == ()
     frame = data.true_part.ratings.to_polars()
     seen = data.ratings.to_polars().select("user", "item")
     rest = us.read_ratings(frame.join(seen, on=["user", "item"], how="anti"))
-    cut = truth(Dataset("cut", data.ratings, rest, liked=4), made, bootstrap=0)
+    cut = truth(Dataset("cut", data.ratings, rest, liked=4), made, resamples=0)
     assert any(note.startswith("0 observed pairs are among the random") for note in cut.notes)
     among = us.read_ratings(frame.join(seen, on=["user", "item"], how="semi"))
     nested = Dataset("nested", among, liked=4, truth=data.true_part)
-    plain = truth(nested, made, bootstrap=0)
+    plain = truth(nested, made, resamples=0)
     assert any("every observed rating is one of the random" in note for note in plain.notes)
 
 
@@ -375,8 +375,8 @@ def test_kuairec_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setenv("UNSKEW_DATA", str(tmp_path))
     named = us.load("kuairec")
     settings = {"algorithms": {"pop": us.recommend.Popularity()}, "metrics": ["P@5"]}
-    by_name = truth(named, plan(relevance=us.Relevance(liked=named.liked), **settings), bootstrap=0)
-    plain = truth(data, plan(**settings), bootstrap=0)
+    by_name = truth(named, plan(relevance=us.Relevance(liked=named.liked), **settings), resamples=0)
+    plain = truth(data, plan(**settings), resamples=0)
     assert wide(by_name)["true"].to_list() == wide(plain)["true"].to_list()
     assert "judgments of every pair of 60 users and 20 items" in str(by_name)
 
@@ -402,8 +402,8 @@ def test_ml_32m_ext_by_its_name(tmp_path, monkeypatch):
     (folder / "p2-ratings.csv").write_text(head + "".join(lines))
     monkeypatch.setenv("UNSKEW_DATA", str(tmp_path))
     settings = {"algorithms": {"pop": us.recommend.Popularity()}, "metrics": ["P@5"]}
-    by_name = truth(us.load("ml-32m-ext"), plan(**settings), bootstrap=0)
-    plain = truth(data, plan(**settings), bootstrap=0)
+    by_name = truth(us.load("ml-32m-ext"), plan(**settings), resamples=0)
+    plain = truth(data, plan(**settings), resamples=0)
     assert wide(by_name)["true"].to_list() == wide(plain)["true"].to_list()
 
 
@@ -555,7 +555,7 @@ def test_command(tmp_path):
         "full",
         "--intervention",
         "skew",
-        "--bootstrap",
+        "--resamples",
         20,
         "--format",
         "json",
@@ -568,7 +568,7 @@ def test_command(tmp_path):
     assert len(told["parts"]["agreement"]["rows"]) == 2
     assert (tmp_path / "truth.json").exists()
     text = invoke(
-        "bias", "truth", "--world", "inverted", "--users", 60, "--items", 40, "--bootstrap", 0
+        "bias", "truth", "--world", "inverted", "--users", 60, "--items", 40, "--resamples", 0
     )
     assert "every pair of the world inverted" in text.stdout
 

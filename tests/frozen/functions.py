@@ -354,7 +354,7 @@ def timeline(data):
 
 def filter_effect(data):
     filters = public.KCore(14, 8)
-    return {"core": public.filter_effect(data.ratings, small_plan(), filters, bootstrap=50)}
+    return {"core": public.filter_effect(data.ratings, small_plan(), filters, resamples=50)}
 
 
 # Estimates

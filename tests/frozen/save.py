@@ -459,7 +459,7 @@ def commands():
             "skew",
             "--intervention",
             "wtd",
-            "--bootstrap",
+            "--resamples",
             "50",
             *OPTIONS,
         ],
@@ -478,7 +478,7 @@ def commands():
             "popularity",
             "-a",
             "average-rating",
-            "--bootstrap",
+            "--resamples",
             "50",
             *OPTIONS,
         ],
@@ -1051,9 +1051,9 @@ def estimates(data, _piece):
         "null_experiment": lambda: us.auditing.null_experiment(
             data.ratings, plan, ("iid", "within-user"), 2, liked=LIKED
         ),
-        "truth": lambda: us.auditing.truth(shop, plan, bootstrap=50),
+        "truth": lambda: us.auditing.truth(shop, plan, resamples=50),
         "truth of random": lambda: us.auditing.truth(
-            data.ratings, plan, random=random, bootstrap=50
+            data.ratings, plan, random=random, resamples=50
         ),
         "intervention_study": lambda: us.auditing.intervention_study(
             data.ratings,

@@ -58,7 +58,7 @@ TABLES = {
     "bias null": ["test.csv", "--liked", "4", "-a", "random", "--designs", "random",
                   "--repeats", "2"],
     "bias truth": ["--world", "null", "--users", "30", "--items", "12", "-a", "random",
-                   "-a", "popularity", "-m", "P@2", "--bootstrap", "5"],
+                   "-a", "popularity", "-m", "P@2", "--resamples", "5"],
     "data list": [],
     "data info": ["test.csv"],
     "study list": [],

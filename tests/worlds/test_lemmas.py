@@ -37,7 +37,7 @@ def test_pairs_of_items_side_with_the_lemma(name, seed):
 @pytest.mark.parametrize("name", ["popular-good", "inverted"])
 def test_systems_side_with_the_lemma(name):
     plan = us.Plan(algorithms=SYSTEMS, metrics=["P@10", "anti-P@10"], seed=1)
-    result = us.auditing.truth(us.world(name, seed=3), plan, bootstrap=0)
+    result = us.auditing.truth(us.world(name, seed=3), plan, resamples=0)
     taus = result.parts["agreement"].rows["value"].to_list()
     for tau, agrees in zip(taus, EXPECTED[name], strict=True):
         assert (tau > 0.5) if agrees else (tau < -0.5), (name, taus)

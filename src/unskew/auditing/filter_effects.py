@@ -98,7 +98,7 @@ def filter_effect(
     plan: Plan,
     filters: Filter | Sequence[Filter] | None = None,
     *,
-    bootstrap: int = 1_000,
+    resamples: int = 1_000,
     progress: Progress | None = None,
 ) -> Estimates:
     """Compare systems on data as they are and after filters, on the same splits.
@@ -112,7 +112,7 @@ def filter_effect(
         Splits, the first design of targets, systems, relevance, metrics and seed.
     filters
         What is asked about, such as `us.data.KCore(5, 5)`; those of the plan unless given.
-    bootstrap
+    resamples
         How often users are drawn for the interval of Kendall's τ.
     progress
         Called with (done, total) as systems are trained.
@@ -148,7 +148,7 @@ def filter_effect(
     _, left = under_one_numbering(full, _counted(filtered))
     job = _Effect(prepared.plan, full, left, progress)
     scores, sizes = job.scores()
-    orders = order_changes(scores, over="condition", resamples=bootstrap, seed=plan.seed)
+    orders = order_changes(scores, over="condition", resamples=resamples, seed=plan.seed)
     parts = {
         "removed": Estimates.of_rows(REMOVED, [_removed(step) for step in steps]),
         "sizes": Estimates.of_rows(SIZES, sizes),

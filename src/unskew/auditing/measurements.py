@@ -37,8 +37,8 @@ from unskew.splits.diagnosis.diagnosis import Diagnosis, diagnose
 from unskew.splits.diagnosis.parts import MIXED, mean_later
 from unskew.splits.split import Split, Splitter
 from unskew.splits.time.temporal import Temporal
+from unskew.stats.intervals.means import standard_errors, student_ends
 from unskew.stats.pairing import Paired, Pairs, paired, sample
-from unskew.stats.special import student_t_quantile
 
 ROUNDING = 1e-12
 """Means of a user that differ by less are the same."""
@@ -110,13 +110,13 @@ class DesignMeans:
             Its `values`, if they are at hand; None = no value per user.
         """
         mean = self._means[self._paired.any_label(metric)]
-        half = np.full(mean.size, np.nan)
+        low = high = np.full(mean.size, np.nan)
         if values is not None and len(values) > 1:
             # A row per system: the sum over users is the same, bit for bit, as of one system alone.
-            spread = np.ascontiguousarray(values.T).std(axis=1, ddof=1) / len(values) ** 0.5
-            half = student_t_quantile((1 + LEVEL) / 2, len(values) - 1) * spread
+            se = standard_errors(np.ascontiguousarray(values.T), axis=1)
+            low, high = student_ends(mean, se, len(values) - 1, LEVEL)
         place = places(mean, parse(metric).better)
-        return {"value": mean, "low": mean - half, "high": mean + half, "place": place}
+        return {"value": mean, "low": low, "high": high, "place": place}
 
     def differences(self, metric: str, values: F64, pairs: Pairs) -> dict[str, F64 | I64] | None:
         """Return the differences of pairs of systems, user by user; None where no user has a value.
@@ -138,14 +138,15 @@ class DesignMeans:
             return None
         columns, column_pairs = _within(pairs)
         result = sample(values[:, columns], column_pairs, metric, threads=1)
-        half = np.full(len(pairs), np.nan)
+        low = high = np.full(len(pairs), np.nan)
         if result.users > 1:
-            half = student_t_quantile((1 + LEVEL) / 2, result.users - 1) * result.standard_error
+            freedom = result.users - 1
+            low, high = student_ends(result.difference, result.standard_error, freedom, LEVEL)
         better, worse, same = self.users_ahead(metric, pairs)
         return {
             "difference": result.difference,
-            "low": result.difference - half,
-            "high": result.difference + half,
+            "low": low,
+            "high": high,
             "better": better,
             "worse": worse,
             "same": same,

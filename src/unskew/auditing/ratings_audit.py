@@ -373,7 +373,7 @@ class RatingsAudit:
             self.true_source.name,
             of_designs(core.warm_scores),
             of_designs(core.true),
-            bootstrap=self.chosen.level.bootstrap,
+            resamples=self.chosen.level.bootstrap,
             level=LEVEL,
             seed=self.plan.seed,
         )

@@ -94,8 +94,6 @@ Intervals
 ---------
 level
     Confidence level of the intervals.
-bootstrap
-    Random draws of users for the intervals; 0 for no intervals.
 resamples
     Bootstrap resamples of users; 0 for no intervals.
 

@@ -75,7 +75,6 @@ FLAGS = {
 """The names of options that are not called as their parameter, or have a short name too."""
 
 LIMITS: dict[str, tuple[int | None, int | None]] = {
-    "bootstrap": (0, MOST_DRAWS),
     "digits": (0, MOST_DIGITS),
     "folds": (2, MOST_REPEATS),
     "groups": (2, MOST_DEPTH),

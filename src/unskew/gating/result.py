@@ -39,7 +39,7 @@ from unskew.report.estimate_tables import as_table
 from unskew.report.estimates import Estimates
 from unskew.report.result import Result, plain_values
 from unskew.report.tables import Table
-from unskew.report.text import as_json, counted, escape_markdown, visible
+from unskew.report.text import as_json, counted, escape_markdown, interval, number, visible
 
 
 def as_junit(gate: Gate) -> str:
@@ -473,34 +473,27 @@ def _row(check: GateCheck, digits: int, title: str) -> list[str]:
     short = _shortened(title, _WIDEST)
     if check.change is None or check.low is None or check.high is None:
         return [short, "–", "–", "–", "–", _result(check)]
-    show = _writer(check, digits)
-    interval = f"[{show(check.low, True)}, {show(check.high, True)}]"
+    places = _decimals(check, digits)
     return [
         short,
-        show(check.production or 0.0, False),
-        show(check.change, True),
-        interval,
-        _needed(check, show),
+        number(check.production or 0.0, places),
+        number(check.change, places, signed=True),
+        interval(check.low, check.high, places, signed=True),
+        _needed(check, places),
         _result(check),
     ]
 
 
-def _needed(check: GateCheck, show: Any) -> str:
+def _needed(check: GateCheck, places: int) -> str:
     if check.limit is None:
         return "–"
     if isinstance(check, PopularityCheck) and not check.is_needed:
         return "–"
     sign = "<" if isinstance(check, Rail) and not check.is_loss else ">"
-    return f"{sign} {show(check.limit, True) if check.limit else '0'}"
+    return f"{sign} {number(check.limit, places, signed=True) if check.limit else '0'}"
 
 
-def _writer(check: GateCheck, digits: int) -> Any:
-    """Return a function that writes numbers of a check, large ones with fewer decimals."""
+def _decimals(check: GateCheck, digits: int) -> int:
+    """Return how many decimals the numbers of a check have: large ones have fewer."""
     size = max(abs(value or 0.0) for value in (check.production, check.candidate, check.change))
-    places = digits if size < 10 else 1 if size < 1_000 else 0
-
-    def show(value: float, signed: bool) -> str:
-        text = f"{value:+,.{places}f}" if signed else f"{value:,.{places}f}"
-        return text.replace("-", "−")
-
-    return show
+    return digits if size < 10 else 1 if size < 1_000 else 0

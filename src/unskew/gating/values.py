@@ -19,6 +19,8 @@ from unskew.evaluation.scoring import prepare, score
 from unskew.judging.judged import Judged
 from unskew.judging.shape import BLOCK, DISLIKED, LIKED, Matched, Scratch
 from unskew.metrics.names import Metric, parse
+from unskew.stats.clusters import variance_of
+from unskew.stats.intervals.skewed import with_skewness, without_skewness
 from unskew.stats.special import student_t_quantile, student_t_sf
 
 POWER = 0.8
@@ -77,26 +79,19 @@ def bounds_of(values: F64, alpha: float) -> MarginBounds:
         return MarginBounds(mean, 0.0, mean, mean, 0.0, n, alpha, 0.0 if mean < 0 else 1.0)
     variance = square / n
     skewness = float(np.dot(deviation * deviation, deviation)) / n / variance**1.5
-    se = math.sqrt(square / (n - 1) / n)
+    se = math.sqrt(variance_of(deviation / n, n, form="product"))
     t = student_t_quantile(1 - alpha, n - 1)
-    a = skewness / math.sqrt(n)
-    low = mean - se * max(t, _turned_back(t, a))
-    high = mean - se * min(-t, _turned_back(-t, a))
+    of_mean = np.array(skewness / math.sqrt(n))
+    upper, lower = with_skewness(np.array([t, -t]), of_mean).tolist()
+    low, high = mean - se * max(t, upper), mean - se * min(-t, lower)
     t = mean / se  # the larger p-value of t and of Hall's transformed t
-    transformed = t + a * t * t / 3 + a * a * t**3 / 27 + a / 6
+    transformed = float(without_skewness(np.array(t), of_mean))
     p_below = float(student_t_sf(-max(t, transformed), n - 1))
     return MarginBounds(mean, se, low, high, skewness, n, alpha, p_below)
 
 
 _EXACT = 1 << 12
 """Up to so many values, sums are exactly rounded; above, numpy's pairwise sum."""
-
-
-def _turned_back(y: float, a: float) -> float:
-    """Return the t whose transformed value (Hall 1992) is y, for skewness / sqrt(n) = a."""
-    if abs(a) < 1e-9:
-        return y
-    return 3 / a * (float(np.cbrt(1 + a * (y - a / 6))) - 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,10 @@ from unskew.labels.contrast_sides import (
     effective_number,
     sampling_covariance,
 )
+from unskew.stats.clusters import variance_of
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.intervals.shares import sum_interval
 from unskew.stats.resampling import bca_ends, drawn_sums, wide_rows, with_replacement
-from unskew.stats.special import student_t_quantile
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -104,9 +105,8 @@ class ContrastEstimate:
         if data.population == LISTS or not exact:
             return 0.0
         added = np.sum([side.by_user for side in exact], axis=0)
-        centred = added - added.mean()
-        variance = float((centred**2).sum()) * data.users / (data.users - 1)
-        return student_t_quantile((1 + level) / 2, data.users - 1) * math.sqrt(variance)
+        variance = float(variance_of(added - added.mean(), data.users))
+        return student_ends(0.0, math.sqrt(variance), data.users - 1, level)[1]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -17,8 +17,10 @@ from functools import cached_property
 import numpy as np
 
 from unskew.arrays import F64, I64, Mask
+from unskew.data.summary import size_of_sums
 from unskew.labels.human_samples import SIMPLE, UNEQUAL, HumanSample
 from unskew.labels.recommended_pairs import positions
+from unskew.stats.clusters import covariance_of
 from unskew.stats.intervals.shares import (
     clopper_pearson,
     hypergeometric,
@@ -320,7 +322,8 @@ def _cells(side: Side, mask: Mask, members: Mask, level: float) -> tuple[F64, F6
         groups = np.unique(np.stack([cell, side.owner[mask]]), axis=1, return_inverse=True)
         amount = np.bincount(groups[1].ravel(), weight)
         squares = np.bincount(groups[0][0], amount**2)
-    number, share = sums**2 / squares, liked / sums
+    number = np.array(list(map(size_of_sums, sums.tolist(), squares.tolist())))
+    share = liked / sums
     low, high = clopper_pearson(share * number, number, level)
     return part * sums / sums.sum(), share, low, high
 
@@ -405,11 +408,10 @@ def by_user_covariance(
     for i, estimate in enumerate(estimates):
         for j, second in enumerate(estimates):
             alone = float((keep * estimate.moves * second.moves).sum())
-            result[i, j] += float((parts[i] * parts[j]).sum()) * users / (users - 1) - alone
+            result[i, j] += float(covariance_of(parts[i], parts[j], users)) - alone
     return result, parts
 
 
 def effective_number(amount: F64) -> float:
     """Return (Σ a)² / Σ a²: how many equal amounts would be as uneven in sum."""
-    squares = float((amount**2).sum())
-    return float(amount.sum()) ** 2 / squares if squares > 0 else 0.0
+    return size_of_sums(float(amount.sum()), float((amount**2).sum()))

@@ -27,6 +27,7 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.splits.looks_random import chi_square_tail
+from unskew.stats.clusters import variance_of
 from unskew.stats.intervals.means import student_ends
 from unskew.stats.intervals.shares import clopper_pearson
 
@@ -277,6 +278,6 @@ def _agreement(
         if sample.kind == SIMPLE:
             unsampled = np.full(weight.size, 1.0 - float(sample.probability.mean()))
         size = weight.size
-        variance = float((unsampled * influence**2).sum()) * size / (size - 1)
+        variance = float(variance_of(np.sqrt(unsampled) * influence, size))
         low, high = student_ends(kappa, math.sqrt(variance), size - 1, level)
     return row | {"low": max(low, -1.0), "high": min(high, 1.0)}

@@ -39,7 +39,7 @@ from unskew.report.text import counted
 from unskew.stats.corrections import CORRECTIONS, correct, corrected_by
 from unskew.stats.intervals.means import mean_intervals, student_ends, welch_df
 from unskew.stats.intervals.shares import sign_p
-from unskew.stats.special import half_widths, student_t_sf
+from unskew.stats.special import student_t_sf
 from unskew.worlds.worlds import World
 
 VERDICT = (
@@ -269,15 +269,15 @@ def ab_test(
         effects = effects_of_users(clicks / lists.k)
         design = "every user was shown the list of every system"
     n, rate, error = mean_clicks(counts, lists.k)
-    half = half_widths(np.maximum(n - 1, 1), level) * error
+    low, high = student_ends(rate, error, np.maximum(n - 1, 1), level)
     rows = pl.DataFrame(
         {
             "system": lists.systems,
             "lists": counts[:, 0],
             "clicks": counts[:, 1],
             "value": rate,
-            "low": np.maximum(rate - half, 0),
-            "high": np.minimum(rate + half, 1),
+            "low": np.maximum(low, 0),
+            "high": np.minimum(high, 1),
             "true": lists.true(),
         }
     )

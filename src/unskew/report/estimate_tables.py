@@ -150,12 +150,16 @@ def _is_end(column: Column) -> bool:
 def _written(column: Column, ci: str, digits: int) -> tuple[str, Callable[[Row], str]]:
     """Return the heading of a column and what writes its cells."""
     if column.name == "low":
-        return ci, lambda row: interval(row["low"], row["high"], digits, **_form(column))
+        signed, percent = _form(column)
+        return ci, lambda row: interval(
+            row["low"], row["high"], digits, signed=signed, percent=percent
+        )
     return column.label, lambda row: _cell(row[column.name], column, digits)
 
 
-def _form(column: Column) -> dict[str, bool]:
-    return {"signed": "+" in column.form, "percent": "%" in column.form}
+def _form(column: Column) -> tuple[bool, bool]:
+    """Tell whether numbers have their sign, and whether they are in per cent."""
+    return "+" in column.form, "%" in column.form
 
 
 def _cell(value: Any, column: Column, digits: int) -> str:
@@ -166,7 +170,8 @@ def _cell(value: Any, column: Column, digits: int) -> str:
     if column.kind == "axis" and value is not None:
         return _on_axis(value, column)
     if isinstance(value, float):
-        return number(value, digits, **_form(column))
+        signed, percent = _form(column)
+        return number(value, digits, signed=signed, percent=percent)
     return value if isinstance(value, str) else cell(value, digits)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from unskew.engine.cells import escape_cell
@@ -87,14 +87,30 @@ def number(
     return text.replace("-", "−")
 
 
-def interval(low: float | None, high: float | None, digits: int = 4, **form: bool) -> str:
+def interval(
+    low: float | None,
+    high: float | None,
+    digits: int = 4,
+    *,
+    signed: bool = False,
+    percent: bool = False,
+    write: Callable[[float], str] | None = None,
+) -> str:
     """Return both ends of an interval in brackets; a dash where there is none.
 
-    `form` is that of `number`.
+    Parameters
+    ----------
+    low, high
+        None: there is none.
+    digits, signed, percent
+        How `number` writes them.
+    write
+        What writes an end instead.
     """
     if low is None or high is None:
         return "–"
-    return f"[{number(low, digits, **form)}, {number(high, digits, **form)}]"
+    write = write or (lambda end: number(end, digits, signed=signed, percent=percent))
+    return f"[{write(low)}, {write(high)}]"
 
 
 def p_value(p: float | None, digits: int = 4) -> str:

@@ -43,8 +43,14 @@ def variance_of(influence: F64, units: int | I64, *, form: str = "sum") -> Any:
     form
         `sum` adds the squares up; `product` takes the inner product, whose last bits differ.
     """
-    squares = influence @ influence if form == "product" else (influence**2).sum(axis=0)
-    return squares * units / (units - 1)
+    if form == "product":
+        return influence @ influence * units / (units - 1)
+    return covariance_of(influence, influence, units)
+
+
+def covariance_of(first: F64, second: F64, units: int | I64) -> Any:
+    """Return the covariance of two sums of influences of the same units, as of `variance_of`."""
+    return (first * second).sum(axis=0) * units / (units - 1)
 
 
 def clustered_variance(influence: F64, users: int, floor: float, effective: float) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unskew.arrays import F64
-from unskew.stats.special import student_t_quantile
+from unskew.stats.intervals.means import jackknife_error, student_ends
 
 LEAST_USERS = 50
 """With fewer users Gini and Atkinson have no interval."""
@@ -105,14 +105,9 @@ def _jackknife(estimate: float, without: F64, level: float) -> Inequality:
         return Inequality(estimate)
     n = without.size
     logits = np.log(without / (1 - without))
-    mean = float(logits.mean())
-    value = n * math.log(estimate / (1 - estimate)) - (n - 1) * mean
-    error = math.sqrt((n - 1) / n * float(((logits - mean) ** 2).sum()))
-    half = student_t_quantile((1 + level) / 2, n - 1) * error
-    low, middle, high = (
-        1 / (1 + math.exp(-logit)) for logit in (value - half, value, value + half)
-    )
-    return Inequality(middle, low, high)
+    value = n * math.log(estimate / (1 - estimate)) - (n - 1) * float(logits.mean())
+    ends = student_ends(value, jackknife_error(logits), n - 1, level)
+    return Inequality(*(1 / (1 + math.exp(-logit)) for logit in (value, *ends)))
 
 
 def group_gini(means: F64, sizes: F64) -> F64:

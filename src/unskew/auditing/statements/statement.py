@@ -11,8 +11,11 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from unskew.report.text import interval
 
 if TYPE_CHECKING:
     from unskew.auditing.statements.evidence import Evidence
@@ -254,7 +257,7 @@ def with_interval(value: float, low: float, high: float) -> str:
     # An end beside 0 shows on which side of it it lies.
     while digits < MOST_DIGITS and any(bound and not round(bound, digits) for bound in (low, high)):
         digits += 1
-    return f"{signed(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
+    return f"{signed(value, digits)} {interval(low, high, write=partial(number, digits=digits))}"
 
 
 def points(value: float) -> str:

@@ -25,6 +25,7 @@ from unskew.auditing.statements.statement import (
     points,
 )
 from unskew.report.columns import Row
+from unskew.report.text import interval
 from unskew.unbiased.listed_pairs import HABITS
 
 NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)
@@ -109,8 +110,7 @@ def _measure_liked(evidence: Evidence, subjects: Subjects) -> Measured:
     measured = _measured(evidence.liked_pair(*subjects), critical)
     assert measured.value is not None
     assert measured.interval is not None
-    low, high = map(points, measured.interval)
-    shown = f"{points(measured.value)} points [{low}, {high}]"
+    shown = f"{points(measured.value)} points {interval(*measured.interval, write=points)}"
     return replace(measured, words={"points": shown, "settle": _settle(evidence, subjects)})
 
 

@@ -36,7 +36,7 @@ from unskew.splits.interventions import Design, Full, Reg, Skew, Wtd, WtdH
 from unskew.splits.random import Random
 from unskew.splits.split import Split, without_overlap
 from unskew.stats.correlation import kendall_test
-from unskew.stats.special import student_t_quantile
+from unskew.stats.intervals.means import jackknife_error, student_ends
 from unskew.targets.designs import AllItems
 
 TRUE = "true"
@@ -458,6 +458,4 @@ def _relative(observed: F64, true: F64, level: float) -> tuple[float | None, ...
     if n == 1 or not rest_true.all():
         return error, None, None
     left = 100 * ((observed.sum() - observed) / rest_true - 1)
-    spread = math.sqrt((n - 1) / n * float(np.sum((left - left.mean()) ** 2)))
-    half = student_t_quantile((1 + level) / 2, n - 1) * spread
-    return error, error - half, error + half
+    return error, *student_ends(error, jackknife_error(left), n - 1, level)

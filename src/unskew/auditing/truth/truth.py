@@ -106,7 +106,7 @@ def truth(
     targets: Targets | None = None,
     overlap: str = "to-training",
     undefined: str = "skip",
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     workers: int = 1,
     cluster: str | Client | None = None,
@@ -141,7 +141,7 @@ def truth(
     undefined
         By which means the agreement compares orders: over the users for whom a metric is defined
         (`skip`), or with undefined values counting as 0 (`zero`).
-    bootstrap, level
+    resamples, level
         Of the interval of τ: draws of users, and its level.
     workers, cluster
         Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
@@ -163,7 +163,7 @@ def truth(
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
     >>> plan = us.Plan(algorithms=systems, metrics=["P@5", "anti-P@5"])
-    >>> result = truth(shop, plan, bootstrap=0)
+    >>> result = truth(shop, plan, resamples=0)
     >>> seen, true = (
     ...     result.row(system="popularity", quantity=name).value for name in ("observed", "true")
     ... )
@@ -181,7 +181,7 @@ def truth(
             targets=targets,
             overlap=overlap,
             undefined=undefined,
-            bootstrap=bootstrap,
+            resamples=resamples,
             level=level,
             progress=progress,
         )
@@ -197,7 +197,7 @@ def truth_by(
     targets: Targets | None = None,
     overlap: str = "to-training",
     undefined: str = "skip",
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     progress: Progress | None = None,
 ) -> Estimates:
@@ -212,7 +212,7 @@ def truth_by(
         observed,
         true,
         undefined=undefined,
-        bootstrap=bootstrap,
+        resamples=resamples,
         level=level,
         seed=plan.seed,
         facts=facts,
@@ -244,7 +244,7 @@ def beside_truth(
     true: Parts,
     *,
     undefined: str = "skip",
-    bootstrap: int,
+    resamples: int,
     level: float,
     seed: int,
     facts: Mapping[str, Mapping[str, Any]] | None = None,
@@ -258,7 +258,7 @@ def beside_truth(
         What the truth is, in words.
     observed, true
         By design: the scores of each split, as the design judges, and by the truth.
-    undefined, bootstrap, level, seed
+    undefined, resamples, level, seed
         Of the agreement of orders, as in `truth`.
     facts
         By design: how many ratings judged.
@@ -291,7 +291,7 @@ def beside_truth(
             "observed, true and error: means over the users for whom the metric is defined; "
             "columns ending in _zero: undefined values count as 0"
         )
-    compared = _agreement(observed, true, by_key, undefined, bootstrap, level, seed)
+    compared = _agreement(observed, true, by_key, undefined, resamples, level, seed)
     return Estimates.of_rows(
         # Without undefined values, columns ending in _zero repeat the others.
         replace(TRUTH, quantities=TRUTH.quantities[:3]) if is_defined else TRUTH,
@@ -362,7 +362,7 @@ def _agreement(
     true: Parts,
     values: Mapping[tuple[str, ...], float],
     undefined: str,
-    bootstrap: int,
+    resamples: int,
     level: float,
     seed: int,
 ) -> Estimates:
@@ -382,7 +382,7 @@ def _agreement(
             )
             row: dict[str, Any] = {"design": design, "metric": metric}
             if not np.isnan([seen, actual]).any():
-                result = agreement(sides, [metric], resamples=bootstrap, level=level, seed=seed)
+                result = agreement(sides, [metric], resamples=resamples, level=level, seed=seed)
                 row |= result.rows.drop("design").row(0, named=True)
                 method = replace(result.method, estimand=method.estimand)
             mean_error = pl.Series(errors).fill_nan(None).abs().mean()

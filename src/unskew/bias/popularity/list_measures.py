@@ -22,6 +22,7 @@ from unskew.stats.intervals.ratios import (
 )
 from unskew.stats.intervals.skewed import differences, intervals, mean_of, of_means
 from unskew.stats.segments import popular_items, taste_of
+from unskew.stats.special import log_choose
 
 LEAST_USERS = 50
 """Groups with fewer users have no interval: of 20 users it held 92 % in the worst case measured."""
@@ -230,14 +231,10 @@ def equal_recall(hits: int, head: int, tail: int) -> float:
     if not hits or not head or not tail:
         return math.nan
     low, high = max(0, hits - tail), min(head, hits)
-
-    def log_ways(n: int, k: int) -> float:
-        return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-    total = log_ways(head + tail, hits)
+    total = log_choose(head + tail, hits)
     terms = []
     for inside in range(low, high + 1):
-        chance = math.exp(log_ways(head, inside) + log_ways(tail, hits - inside) - total)
+        chance = math.exp(log_choose(head, inside) + log_choose(tail, hits - inside) - total)
         a, b = inside / head, (hits - inside) / tail
         terms.append(chance * abs(a - b) / (a + b))
     return math.fsum(terms)

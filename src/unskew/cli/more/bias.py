@@ -390,7 +390,7 @@ def bias_truth_command(
     sources: TruthSourceOptions,
     overlap: str = "to-training",
     designs: DesignOptions,
-    bootstrap: int = 1_000,
+    resamples: int = 1_000,
     seed: int = 0,
     executor: ExecutorOptions,
     output: TextOptions,
@@ -421,7 +421,7 @@ def bias_truth_command(
     figures = outputs.figures_of(output.figure, [drawing.name for drawing in TRUTH.figures])
     data, sample = sources.read(seed)
     plan = designs.plan(inputs.threshold(designs.liked, data), seed)
-    settings = {"overlap": overlap, "bootstrap": bootstrap, **executor.arguments()}
+    settings = {"overlap": overlap, "resamples": resamples, **executor.arguments()}
     with progress("observed and true", output.quiet) as move:
         result = truth(data, plan, random=sample, progress=move, **settings)
     outputs.draw(figures, result.figure)

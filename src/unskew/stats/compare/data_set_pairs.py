@@ -14,7 +14,7 @@ from unskew.engine.progress import Progress
 from unskew.engine.rng import generator
 from unskew.stats.compare.gaps import with_p_values
 from unskew.stats.corrections import correct
-from unskew.stats.intervals.means import student_ends, welch_df
+from unskew.stats.intervals.means import standard_errors, student_ends, welch_df
 from unskew.stats.pairing import PairedSample, PairedValues, Pairs
 from unskew.stats.resampling import percentile_interval, reweighted, with_replacement
 from unskew.stats.special import binomial_half_cdf, student_t_quantile, student_t_sf
@@ -64,7 +64,7 @@ def pair_rows(
         # Each data set counts once. Where data sets have different errors the interval holds at
         # least as often as it says (Ibragimov and Müller 2010), if differences are symmetric.
         mean = math.fsum(d.tolist()) / count
-        se = float(d.std(ddof=1)) / math.sqrt(count)
+        se = float(standard_errors(d))
         ends = student_ends(mean, se, count - 1, level)
         keys = {
             "system": systems[a],
@@ -105,7 +105,7 @@ def p_over_data_sets(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sig
         # Equal up to rounding is equal, as the exact test needs to know.
         level = np.round(difference / np.where(scale > 0, scale, 1.0), 12)
         return np.array([signed_ranks(column, 0) for column in level.T])
-    error = difference.std(axis=0, ddof=1) / math.sqrt(count)
+    error = standard_errors(difference)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(difference.any(axis=0), difference.mean(axis=0) / error, 0.0)
     return np.minimum(2 * student_t_sf(np.abs(t), count - 1), 1.0)

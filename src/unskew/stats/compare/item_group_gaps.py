@@ -17,6 +17,7 @@ from unskew.judging.shape import BLOCK, LIKED, Matched, Scratch
 from unskew.report.columns import TEST, Column, Method
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
+from unskew.stats.clusters import variance_of
 from unskew.stats.compare.gaps import (
     HALL,
     NO_INTERVAL,
@@ -304,7 +305,7 @@ class _GroupMean:
         if not self.has_interval:
             return None
         n, users = self.influence.size, self.users
-        variance = float((self.influence**2).sum()) / n**2 * users / max(users - 1, 1)
+        variance = float(variance_of(self.influence, users)) / n**2
         third = float((self.influence**3).sum()) / n**3
         moments = (self.value, variance, third, users - 1.0)
         return replace(estimates(*map(np.array, moments)), is_difference=self.is_difference)

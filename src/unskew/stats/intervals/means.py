@@ -104,6 +104,20 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum([(value - mean) ** 2 for value in values]) / (n - 1)
 
 
+def standard_errors(values: F64, axis: int = 0) -> F64:
+    """Return the standard errors of means along an axis, of at least two values each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.intervals.means import standard_errors
+    >>> standard_errors(np.array([[1.0, 2.0], [3.0, 6.0]])).tolist()
+    [1.0, 2.0]
+    """
+    result: F64 = values.std(axis=axis, ddof=1) / math.sqrt(values.shape[axis])
+    return result
+
+
 def mean_intervals(values: F64, level: float, axis: int = 0) -> tuple[F64, F64, F64, F64]:
     """Return means along an axis, standard errors and Student's intervals; NaN for what is unknown.
 
@@ -129,8 +143,24 @@ def mean_intervals(values: F64, level: float, axis: int = 0) -> tuple[F64, F64, 
     mean = values.mean(axis=axis) if n else nothing
     if n < 2:
         return mean, nothing, nothing, nothing
-    se = values.std(axis=axis, ddof=1) / math.sqrt(n)
+    se = standard_errors(values, axis)
     return mean, se, *student_ends(mean, se, n - 1, level)
+
+
+def jackknife_error(without: F64) -> float:
+    """Return the jackknife's standard error of an estimate from what it is without each unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.intervals.means import jackknife_error
+    >>> values = np.array([1.0, 2.0, 6.0])
+    >>> error = jackknife_error((values.sum() - values) / 2)  # of the mean: the usual one
+    >>> round(error, 6), round(float(values.std(ddof=1)) / 3**0.5, 6)
+    (1.527525, 1.527525)
+    """
+    n = without.size
+    return math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
 
 
 def welch_df(variances: F64, df: F64) -> F64:

@@ -200,7 +200,7 @@ def clustered(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     splitter = RandomSplit(test=0.2)
     rule = Relevance(liked=simulated.liked)
     plan = Plan(splitter, AllItems(), algorithms, rule, ("P@10",), users="all", seed=lab.seed)
-    rows = truth_by(lab.executor, simulated, plan, bootstrap=0).rows
+    rows = truth_by(lab.executor, simulated, plan, resamples=0).rows
     table = rows.pivot("quantity", index="system", values="value")
     spread = fairness(
         splitter.split(simulated.ratings, lab.seed)[0], propensity=simulated.observation
@@ -230,7 +230,7 @@ def targets_and_truth(lab: Lab, _dataset_name: str) -> pl.DataFrame:
             users="all",
             seed=lab.seed,
         )
-        agreement = truth_by(lab.executor, simulated, plan, bootstrap=200).parts["agreement"].rows
+        agreement = truth_by(lab.executor, simulated, plan, resamples=200).parts["agreement"].rows
         for row, targets in zip(agreement.iter_rows(named=True), ("full", "test"), strict=True):
             picked = {key: row[key] for key in ("low", "high", "swaps")}
             rows.append({"world": name, "targets": targets, "tau": row["value"], **picked})
