@@ -202,6 +202,13 @@ def test_random_ratings_in_one_table_with_the_observed_ones(home):
     put(home, "yahoo-r3", ratings__csv=text.replace("random", "other"))
     with pytest.raises(DataError, match="more than once"):
         load("yahoo-r3", data_dir=home)
+    for odd, why in (("odd", "1 row with other values, the first 'odd'"), ("", "the first None")):
+        put(home, "yahoo-r3", ratings__csv=text.replace("5,observed", f"5,{odd}"))
+        with pytest.raises(DataError, match=f"'part' must be 'observed' or 'random'.*{why}"):
+            load("yahoo-r3", data_dir=home)
+    put(home, "yahoo-r3", ratings__csv=text.replace("observed", "random"))
+    with pytest.raises(DataError, match="is 'random' in every row"):
+        load("yahoo-r3", data_dir=home)
     put(home, "yahoo-r3", ratings__csv=header + "1,14,5,observed,2\n")
     assert list(load("yahoo-r3", data_dir=home).ratings.tags) == ["part", "fold"]
 

@@ -343,19 +343,30 @@ def _tables(entry: CatalogEntry, ratings: Path, folder: Path) -> Parts:
     """Read tables of ours: ratings, and what is random (or exhaustive) or pooled."""
     name = POOLED if entry.kind == POOLED else RANDOM
     true = find(folder, f"{name}.parquet|{name}.csv", deep=False)
-    table = read_table(ratings).frame
+    table, part = read_table(ratings).frame, None
     if true:
-        part: Ratings | None = _tagged(true[0], read_table(true[0]).frame)
-    elif PART in table.columns and {*table[PART].unique()} == {OBSERVED, RANDOM}:
+        part = _tagged(true[0], read_table(true[0]).frame)
+    elif name == RANDOM and PART in table.columns and RANDOM in table[PART]:
+        _check_parts(ratings, table[PART])
         is_random = pl.col(PART) == RANDOM
         part = _tagged(ratings, table.filter(is_random).drop(PART))
         table = table.filter(~is_random).drop(PART)
-    else:
-        part = None
     random_and_pooled = (None, part) if name == POOLED else (part, None)
     return Parts(
         _tagged(ratings, table), random_and_pooled[0], pooled=random_and_pooled[1]
     ).over_same_ids()
+
+
+def _check_parts(path: Path, parts: pl.Series) -> None:
+    """Refuse a column of parts that says of some rows neither one nor the other."""
+    unknown = parts.filter(~parts.is_in([OBSERVED, RANDOM]).fill_null(value=False))
+    if unknown.len():
+        raise DataError(
+            f"{path.name}: the column {PART!r} must be {OBSERVED!r} or {RANDOM!r} in every row; "
+            f"{counted(unknown.len(), 'row')} with other values, the first {unknown[0]!r}"
+        )
+    if OBSERVED not in parts:
+        raise DataError(f"{path.name}: the column {PART!r} is {RANDOM!r} in every row")
 
 
 def _tagged(path: Path, table: pl.DataFrame) -> Ratings:
