@@ -37,7 +37,7 @@ DATA_SETS = {
     "cm100k": "cm100k:observed=familiar",
 }
 """By name: what `unskew.load` takes. Of CM100k the familiar songs are the observed ones."""
-LIKING = ("better", "better-despite", "liked-despite")
+LIKING = ("better", "evidence-disagrees")
 """Kinds of sentences that say which of two systems is liked more."""
 LEADS = ("ahead",)
 """Kinds of sentences that say which of two systems scores higher under the common design."""

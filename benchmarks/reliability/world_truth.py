@@ -97,8 +97,8 @@ class SplitTruth:
     item may have left it unrated."""
     judged: F64
     """Chance that a pair is a test rating."""
-    inflated: F64
-    """Chance that a pair is a test rating that is recorded as liked and is not."""
+    beyond: F64
+    """Expected test likes beyond what is expected of as many ratings of the same user."""
 
     @property
     def match(self) -> F64:
@@ -133,6 +133,7 @@ def split_truth(data: KnownData, part: SplitLists, k: int) -> SplitTruth:
     tested = _cells(test.user, test.item, like.shape)
     hit = np.where(free, recorded * share / outside, 0.0)
     spoken = np.where(tested & (rated > 0), recorded / np.where(rated > 0, rated, 1.0), 0.0)
+    usual = recorded.sum(1, keepdims=True) / np.maximum(rated.sum(1, keepdims=True), 1e-12)
     warm = (np.diff(train.start) > 0) & (np.diff(test.start) > 0)
     return SplitTruth(
         lists={name: _listed(run, test, k)[warm] for name, run in part.runs.items()},
@@ -142,7 +143,7 @@ def split_truth(data: KnownData, part: SplitLists, k: int) -> SplitTruth:
         choice=rasch(spoken.sum(1), spoken.sum(0), tested)[warm],
         liking=(like * (1 - (1 - share) * if_liked) / outside)[warm],
         judged=(share * rated / outside)[warm],
-        inflated=(share * (recorded - like * if_liked) / outside)[warm],
+        beyond=(hit - share * rated / outside * usual)[warm],
     )
 
 
@@ -205,8 +206,19 @@ class WorldTruth:
         return self._step("liking", a, None)
 
     def judged_liking(self, a: str, b: str) -> float:
-        """Return by how much more often judged recommendations of a are recorded as liked."""
-        return self._judged_share("hit", a) - self._judged_share("hit", b)
+        """Return by how much more often judged recommendations of a are recorded as liked.
+
+        Each beyond what is expected of its user.
+        """
+        return self._judged_share("beyond", a) - self._judged_share("beyond", b)
+
+    def popular_liking(self) -> float:
+        """Return how truly liking rises with popularity: a slope within users, over all items."""
+        expected = self.data.by_id(self.data.world.chance_rated).sum(0)
+        x = np.log10(np.maximum(expected, 1e-9))
+        like = self.data.like
+        slope = ((x - x.mean()) * (like - like.mean(1, keepdims=True))).sum()
+        return round(float(slope) / max(float(like.size), 1.0), DECIMALS)
 
     def _judged_share(self, name: str, system: str) -> float:
         """Return which share of a system's judged recommendations is expected to be so."""
@@ -220,13 +232,6 @@ class WorldTruth:
     def opinion(self, a: str, b: str | None = None) -> float:
         """Return the expected step from choice to observed."""
         return self._step("opinion", a, b)
-
-    def inflation(self, a: str, b: str) -> float:
-        """Return by how much more display inflates the recorded liking of a than that of b.
-
-        Of a system: which share of its judged recommendations is recorded as liked and is not.
-        """
-        return self._judged_share("inflated", a) - self._judged_share("inflated", b)
 
     def broken(self, condition: str) -> bool:
         """Tell whether a condition does not hold."""

@@ -18,7 +18,6 @@ from unskew.auditing.statements.first_screen import (
     FirstScreen,
     first_screen,
     statements_of,
-    undecided_between_given,
 )
 from unskew.auditing.statements.statement import Statement
 from unskew.bias.describe_bias import BiasReport
@@ -319,12 +318,11 @@ class Measurements(Result, ScoreAnalyses, ListAnalyses):
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """All that may be stated: each one of a kind whose error rate is measured."""
-        stated = statements_of(self.evidence)
-        return (*stated, *undecided_between_given(self.evidence, stated))
+        return statements_of(self.evidence)
 
     @cached_property
     def first_screen(self) -> FirstScreen:
-        """The verdict, the finding, a reason for it, and the next step."""
+        """The verdict, the finding, what bears on it, and the next step."""
         return first_screen(self.evidence, self.statements)
 
     @property

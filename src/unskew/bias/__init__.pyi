@@ -7,4 +7,5 @@ from .pairs.item_pairs import item_pairs as item_pairs
 from .pairs.item_pairs import pairs_of_systems as pairs_of_systems
 from .popularity.item_counts import ItemCounts as ItemCounts
 from .popularity.item_counts import count_items as count_items
+from .popularity.liked_by_popularity import liked_by_popularity as liked_by_popularity
 from .popularity.list_popularity import list_popularity as list_popularity

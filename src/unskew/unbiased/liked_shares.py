@@ -35,6 +35,10 @@ from unskew.unbiased.weighted_averages import LEVEL
 
 CUT = 0.95
 """Weights are cut at this quantile of those in the lists."""
+FEWEST_OTHERS = 3
+"""With fewer further ratings nothing says how often a user likes things."""
+PERIODS = 10
+"""Parts of equally many ratings in time, each with its own share of liked ones."""
 PLAIN, LEVELLED = 0, 1
 
 
@@ -49,6 +53,16 @@ SHARES = Question(
     ),
 )
 DIFFERENCES = SHARES.of_pairs()
+WITHIN_USERS = Question(
+    name="liked shares within users",
+    columns=tuple(column for column in SHARES.columns if column.name != "levelled"),
+    method=Method(
+        estimand="how much more often judged recommendations are liked than other ratings of the "
+        "same users",
+        interval="t",
+        level=LEVEL,
+    ),
+).of_pairs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +78,10 @@ class _LikedSums:
     """2 x systems x systems: squared weights of the judged items that both list, added up."""
     number: I64
     """Judged recommendations by system, over all splits."""
+    compared: F64
+    """Systems x users: judged items of users with enough further ratings."""
+    excess: F64
+    """Systems x users: of these, the liked ones beyond what the users' other ratings expect."""
     once: F64
     """By system: the share of these that surely are different ones.
 
@@ -75,6 +93,7 @@ class _LikedSums:
         users, systems = np.unique(np.concatenate([p.user for p in parts])), parts[0].listed.systems
         shape = 2, len(systems), users.size
         judged, liked, highest = np.zeros(shape), np.zeros(shape), np.zeros(shape[1:])
+        compared, excess = np.zeros(shape[1:]), np.zeros(shape[1:])
         shared = np.zeros((2, len(systems), len(systems)))
         for part in parts:
             mask = part.lists.astype(np.float64)
@@ -88,9 +107,14 @@ class _LikedSums:
                     )
                     if kind == PLAIN:
                         highest[system] = np.maximum(highest[system], added)
+            has_usual, beyond = ~np.isnan(part.excess), np.nan_to_num(part.excess)
+            for system, mine in enumerate(part.lists):
+                compared[system] += sums_of(users, part.user[mine & has_usual])
+                excess[system] += sums_of(users, part.user[mine], beyond[mine])
         number = judged[PLAIN].sum(axis=1)
         once = highest.sum(axis=1) / np.maximum(number, 1.0)
-        return cls(systems, judged, liked, shared, number.astype(np.int64), once)
+        count = number.astype(np.int64)
+        return cls(systems, judged, liked, shared, count, compared, excess, once)
 
     def effective(self, system: int, kind: int) -> float:
         """As many equal ratings, each counted once, would be as precise (Kish)."""
@@ -145,6 +169,23 @@ class _LikedSums:
         difference = shares[0] - shares[1]
         return facts | difference_row(difference, shares, effective, users, spread, level)
 
+    def within_users(self, a: int, b: int, level: float) -> dict[str, Any]:
+        """Return the row of two systems, each against the other ratings of the same users."""
+        row = self.difference(a, b, PLAIN, level)
+        del row["levelled"]
+        indices = [a, b]
+        row["n"] = users = int(np.count_nonzero(self.compared[indices].sum(axis=0)))
+        reason = row.get("note") or few_users(users, "judged recommendations")
+        if reason or self.compared[indices].sum(axis=1).min() < FEWEST:
+            row["note"] = reason or "too few judged recommendations of users with other ratings"
+            return {key: row[key] for key in row if key not in ("value", "se", "low", "high")}
+        first, second = (
+            UserSum.of(self.excess[index]) / UserSum.of(self.compared[index]) for index in indices
+        )
+        shares = [self.liked_share(index, PLAIN) for index in indices]
+        effective, spread = [row["effective"]] * 2, self.spread(a, b, PLAIN)
+        return row | difference_row(first - second, shares, effective, users, spread, level)
+
     def spread(self, a: int, b: int, kind: int) -> float:
         """Return Σ (w/J_a - w/J_b)² over judged items, with those that both list counted there."""
         shared = self.shared[kind]
@@ -193,6 +234,7 @@ def liked_shares_of(
     pairs = [
         sums.difference(a, b, kind, level) for kind in kinds for a, b in combinations(systems, 2)
     ]
+    within = [sums.within_users(a, b, level) for a, b in combinations(systems, 2)]
     lines = (
         f"judged items {of_splits(parts)}; {level:.0%} intervals by user",
         "levelled: a judged item counts 1 / (ratings of its item x ratings of its user), cut "
@@ -204,7 +246,10 @@ def liked_shares_of(
         level=level,
         explanation=lines,
         notes=tuple(notes),
-        parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level)},
+        parts={
+            "pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level),
+            "within users": Estimates.of_rows(WITHIN_USERS, within, level=level),
+        },
         card={"k": parts[0].listed.k, "splits": len(parts)},
     )
 
@@ -248,7 +293,40 @@ def _part(
         return part
     of_item, of_user = _counts(train, test)
     uneven = 1.0 / (of_item[part.pair % listed.width] * of_user[part.user])
-    return replace(part, weight=frozen(np.minimum(uneven, np.quantile(uneven, CUT))))
+    excess = _excess(train, test, relevance)
+    order = np.argsort(rated, kind="stable")
+    row = order[np.searchsorted(rated, part.pair, sorter=order)]
+    return replace(
+        part,
+        weight=frozen(np.minimum(uneven, np.quantile(uneven, CUT))),
+        excess=frozen(excess[row]),
+    )
+
+
+def _excess(train: Ratings | None, test: Ratings, relevance: Relevance) -> F64:
+    """Return by how much each test rating is liked beyond the other ratings of its user.
+
+    Each rating is compared with those of its period first, so that a time in which everybody likes
+    more does not count for the items of that time. NaN for users with too few other ratings.
+    """
+    parts = [test] if train is None else [test, train]
+    user = np.concatenate([part.user for part in parts])
+    liked = np.concatenate([relevance.is_liked(part.value) for part in parts]).astype(np.float64)
+    if all(part.time is not None for part in parts):
+        liked = liked - _period_shares(liked, np.concatenate([part.time for part in parts]))
+    others = np.bincount(user)[user] - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        usual = (np.bincount(user, liked)[user] - liked) / others
+    beyond = np.where(others >= FEWEST_OTHERS, liked - usual, np.nan)
+    return beyond[: len(test)]
+
+
+def _period_shares(liked: F64, time: I64) -> F64:
+    """Return the share that is liked of the ratings of each one's period."""
+    edges = np.quantile(time, np.arange(1, PERIODS) / PERIODS)
+    period = np.searchsorted(edges, time, side="right")
+    share: F64 = (np.bincount(period, liked) / np.maximum(np.bincount(period), 1))[period]
+    return share
 
 
 def _counts(train: Ratings | None, test: Ratings) -> tuple[F64, F64]:
@@ -277,7 +355,9 @@ def liked_shares(
     what they dislike alike for items that they were shown and that they looked for, a larger liked
     share tells that a system's recommendations are liked more, whatever their exposure. *Levelled*,
     a judged item counts 1 / (ratings of its item x ratings of its user), so that popular items and
-    active users do not dominate.
+    active users do not dominate. *Within users* (`parts["within users"]`), a judged item counts what
+    it is liked beyond the other ratings of the same user in the same period, so that generous users
+    and generous times do not count for the systems that happen to be judged by them.
 
     Parameters
     ----------

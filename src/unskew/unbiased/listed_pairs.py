@@ -134,6 +134,8 @@ class RatedLists:
     """Systems x pairs: whether the system lists it."""
     weight: F64
     """What each pair counts where it does not count 1."""
+    excess: F64
+    """By how much each pair is liked beyond the other ratings of its user; NaN: too few others."""
     rated: int
     """All rated pairs that are not in training."""
     in_training: int
@@ -158,6 +160,7 @@ class RatedLists:
             liked=frozen(liked[order][union]),
             lists=frozen(np.array([np.isin(union, mine) for mine in rows])),
             weight=frozen(np.ones(union.size)),
+            excess=frozen(np.full(union.size, np.nan)),
             rated=int(order.size),
             in_training=int(again.sum()),
         )

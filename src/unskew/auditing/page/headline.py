@@ -15,7 +15,8 @@ import polars as pl
 from unskew.auditing.measurements import DesignMeans
 from unskew.auditing.page import charts
 from unskew.auditing.page.captions import caption, fragment, verdict
-from unskew.auditing.statements.statement import capital, phrase, with_interval
+from unskew.auditing.statements.first_screen import BY_SCORE_ONLY, DEPENDS, NOT_SETTLED, SETTLED
+from unskew.auditing.statements.statement import capital, names, phrase, with_interval
 from unskew.evaluation.scores import Scores
 from unskew.metrics.names import parse
 from unskew.report.document import Fact, Headline, Picture
@@ -74,7 +75,6 @@ def users_ahead(parts: Sequence[Scores], metric: str, a: str, b: str) -> UsersAh
     return UsersAhead(better=better, worse=worse, same=same)
 
 
-SHOWN, LIKED = "better-shown", ("better", "better-despite", "liked-despite")
 OFTEN = 0.5
 """From so many hits per list on, a lead is a number of hits per list; below, 1 in so many lists."""
 LEAST = 0.0005
@@ -94,45 +94,52 @@ def headline(audit: Measurements) -> Headline:
 
 # The verdict
 
+STATUS = {SETTLED: "settled", BY_SCORE_ONLY: "depends", DEPENDS: "depends", NOT_SETTLED: "open"}
+
 
 def _verdict(audit: Measurements) -> tuple[str, str]:
     """Return the verdict in a sentence, and its status."""
-    finding, evidence = audit.first_screen.finding, audit.evidence
+    screen, evidence = audit.first_screen, audit.evidence
+    status = STATUS[screen.verdict]
     leader, nearest = pair_of(audit)
-    names = {"a": leader, "b": nearest}
-    if finding.kind == "depends":
-        return verdict("depends", **names), "depends"
-    if finding.kind == "leads-here":
-        led, count = len(finding.designs), len(evidence.designs)
-        return verdict("leads here", led=led, count=count, **names), "open"
-    if finding.kind == "undecided":
-        case = "undecided" if leader == evidence.leader else "undecided pair"
+    if screen.finding.kind == "undecided":
         same = evidence.contrast(leader, nearest).value == 0
-        return verdict("same" if same else case, **names), "open"
-    case = "leads one" if len(evidence.designs) == 1 else "leads all"
-    text = fragment("ahead" if finding.kind == "ahead" else case, **names)
-    return _settled(audit, leader, text)
+        case = "same" if same else "reference" if evidence.above else "undecided"
+        return verdict(case, a=leader, b=nearest), status
+    leading = evidence.leading()
+    words = {
+        "lead": fragment("leads" if len(leading) == 1 else "ties", systems=names(leading, 4)),
+        "their": "its" if len(leading) == 1 else "their",
+        "other": "",
+        "a": leader,
+    }
+    step = screen.next_step
+    if screen.verdict == DEPENDS:
+        return verdict("depends", **words), status
+    if screen.verdict == SETTLED:
+        return verdict("settled", **words), status
+    if step is not None and step.kind in DOUBTS and step.subjects[1] == leader:
+        return verdict(f"doubt {step.kind}", **{**words, "other": step.subjects[0]}), status
+    case = "score use" if audit.core.implicit else "score only"
+    if step is not None and step.kind in SUPPORTS:
+        return verdict("supported", **{**words, "other": step.subjects[1]}), status
+    return verdict(case, **words), status
 
 
-def _settled(audit: Measurements, leader: str, text: str) -> tuple[str, str]:
-    """Return the verdict where one system leads: its words say what is known of liking."""
-    step = audit.first_screen.next_step
-    if step is None or step.kind not in (SHOWN, *LIKED):
-        case = "score use" if audit.core.implicit else "score only"
-        return verdict(case, lead=text), "depends"
-    case = "shown" if step.kind == SHOWN else "judged"
-    if step.subjects[0] == leader:
-        return verdict(f"settled {case}", lead=text, other=step.subjects[1]), "settled"
-    return verdict(f"score but {case}", lead=text, other=step.subjects[0]), "depends"
+DOUBTS = ("better-shown", "evidence-disagrees")
+"""Next steps that speak for another system than the leading one."""
+SUPPORTS = ("better-shown", "better")
+"""Next steps that say that the leading system is liked more than another."""
 
 
 def pair_of(audit: Measurements) -> tuple[str, str]:
-    """Return the two systems that the finding is about, the one that leads first."""
+    """Return the two systems that the facts are about: the leading one, and the nearest behind."""
     finding, evidence = audit.first_screen.finding, audit.evidence
-    if finding.kind in ("leads", "leads-here"):
-        return evidence.leader, evidence.nearest(evidence.leader)
-    a, b = finding.subjects
-    return a, b
+    if finding.kind == "undecided":
+        a, b = finding.subjects
+        return a, b
+    leader = evidence.leader
+    return leader, min(finding.others, key=lambda b: evidence.contrast(leader, b).estimate[0])
 
 
 # Facts
@@ -192,18 +199,14 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
 
 
 def _facts(audit: Measurements) -> list[Fact]:
-    a, b = pair_of(audit)
-    finding = audit.first_screen.finding
-    # Two designs where the finding depends on them.
-    design, *other_designs = finding.designs if finding.kind == "depends" else (audit.common,)
-    leads = [(a, b, design), *((b, a, second) for second in other_designs)]
-    first, *others = (_lead_fact(audit, *keys) for keys in leads)
-    gap = lead_of(audit, *leads[0])
+    (a, b), design = pair_of(audit), audit.common
+    first = _lead_fact(audit, a, b, design)
+    gap = lead_of(audit, a, b, design)
     if gap is not None and gap.thing == "hit":
         hit = caption("hit used" if audit.core.implicit else "hit liked")
         first = first._replace(text=f"{first.text} {hit}")
     counts = _users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)
-    return [first, *others, *filter(None, counts)]
+    return [first, *filter(None, counts)]
 
 
 def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:

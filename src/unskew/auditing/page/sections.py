@@ -348,9 +348,6 @@ def _shares(audit: Measurements) -> Iterator[Block]:
     yield blocks.table("shares", _shown(shares))
     pairs = blocks.table("share pairs", _shown(shares.parts["pairs"]))
     yield from blocks.fold("shares", pairs)
-    reversals = of_kinds(audit.statements, "break-even")[: blocks.MOST_ROWS]
-    if reversals:
-        yield statement_table(title("break-even"), reversals, caption("break-even note"))
 
 
 def _shown(shares: Estimates) -> pl.DataFrame:

@@ -13,11 +13,14 @@ import numpy as np
 
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import Core
+from unskew.auditing.statements.statement import question
 from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
+from unskew.bias.popularity.liked_by_popularity import liked_by_popularity
 from unskew.data.ratings import Ratings
 from unskew.report.columns import Row
 from unskew.report.estimates import Estimates
+from unskew.splits.split import union
 from unskew.stats.compare.contrasts import contrasts
 from unskew.unbiased.judgments_needed import judgments_for
 from unskew.unbiased.liked_shares import liked_part, liked_shares_of
@@ -41,15 +44,21 @@ class Thresholds:
     """Most of a lead that the match may be, where the lead is called one of numbers."""
     popular_bound: float = 0.5
     """Where the upper end of that share must lie."""
-    liked_error: float = 0.01
-    """Chance of an error over all pairs, of the plain comparison of liked shares."""
-    levelled_error: float = 0.05
-    """The same of the levelled comparison."""
+    within_z: float = 2.25
+    """Least z of a difference of liking within users, beside a lead in score."""
+    rated_places: float = 0.75
+    """Of the places of a list, the share whose items somebody rated: below it, what is judged does
+    not stand for the list."""
+    popular_level: float = 0.99
+    """Of the interval of the slope of liking on popularity, within users."""
+    disagree_error: float = 0.05
+    """Chance of an error over all pairs, of a difference of liking against the score."""
     shown_error: float = 0.05
     """The same of the comparison on randomly shown items."""
 
 
 THRESHOLDS = Thresholds()
+POPULARITY = "popularity"
 
 
 T = TypeVar("T")
@@ -66,6 +75,8 @@ class Evidence:
     """What the scores of the common design are made of."""
     liked: Estimates | None = None
     """How often judged recommendations are liked; None where nothing can be disliked."""
+    popular_liking: Estimates | None = None
+    """Whether the same users like popular items more; None where nothing can be disliked."""
     random_slice: Estimates | None = None
     """The same on randomly shown items, where there are any."""
     references: tuple[str, ...] = ()
@@ -108,8 +119,53 @@ class Evidence:
 
     @property
     def leader(self) -> str:
-        """The system with the best mean under the common design."""
-        return self.order[0]
+        """The candidate with the best mean under the common design."""
+        return self.candidates[0]
+
+    @cached_property
+    def candidates(self) -> tuple[str, ...]:
+        """The systems that the answer is about, best first: the user's own, where there are any."""
+        return tuple(s for s in self.order if s not in self.references) or self.order
+
+    @cached_property
+    def _tiers(self) -> dict[str, tuple[str, ...]]:
+        return {
+            design: tuple(
+                a
+                for a in self.candidates
+                if not any(self.ahead(b, a, design) for b in self.candidates if b != a)
+            )
+            for design in self.designs
+        }
+
+    def leading(self, design: str | None = None) -> tuple[str, ...]:
+        """Return the leading tier: the candidates that no candidate is significantly ahead of."""
+        return self._tiers[self.common if design is None else design]
+
+    def outside(self, design: str | None = None) -> tuple[str, ...]:
+        """Return all systems that are not in the leading tier, best first."""
+        return tuple(s for s in self.order if s not in self.leading(design))
+
+    def behind(self, design: str | None = None) -> tuple[str, ...]:
+        """Return the systems that every system of the leading tier is ahead of, best first."""
+        leading = self.leading(design)
+        return tuple(
+            b for b in self.outside(design) if all(self.ahead(a, b, design) for a in leading)
+        )
+
+    @cached_property
+    def above(self) -> tuple[str, ...]:
+        """References that are ahead of some system of the leading tier."""
+        return tuple(b for b in self.references if any(self.ahead(b, a) for a in self.leading()))
+
+    def same_question(self, design: str) -> tuple[str, ...]:
+        """Return the other designs that ask the same question as a design."""
+        return tuple(d for d in self.designs if d != design and question(d) == question(design))
+
+    @property
+    def popularity(self) -> str | None:
+        """The system that lists what most people rated; None without it."""
+        return POPULARITY if POPULARITY in self.order else None
 
     @property
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -124,10 +180,6 @@ class Evidence:
         """Tell whether a is ahead of b, corrected for all designs and pairs."""
         _, low, _ = self.contrast(a, b, design).estimate
         return low > 0
-
-    def ahead_of_all(self, a: str, design: str | None = None) -> bool:
-        """Tell whether a system is ahead of every other one under a design."""
-        return all(self.ahead(a, b, design) for b in self.order if b != a)
 
     def nearest(self, a: str) -> str:
         """Return the system that comes nearest to another under the common design."""
@@ -144,9 +196,34 @@ class Evidence:
         count = len(self.order) * (len(self.order) - 1)
         return NormalDist().inv_cdf(1 - error / max(count, 1))
 
-    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> Row | None:
-        """Return by how much more often judged recommendations of a are liked than those of b."""
-        return _with_value(self.liked, a, b, levelled=levelled)
+    def liked_pair(self, a: str, b: str) -> Row | None:
+        """Return by how much more often judged recommendations of a are liked than those of b.
+
+        Each beyond the other ratings of its user.
+        """
+        within = None if self.liked is None else self.liked.parts["within users"]
+        pair = None if within is None else within.pair(a, b)
+        return None if pair is None or pair.value is None else pair
+
+    def is_rated(self, system: str) -> bool:
+        """Tell whether most listed items have ratings, so that judgments stand for the list."""
+        return self._rated_places[system] >= self.thresholds.rated_places
+
+    @cached_property
+    def _rated_places(self) -> dict[str, float]:
+        """By system: the share of the places of its lists whose items anybody rated."""
+        k, shares = self.core.k, dict.fromkeys(self.core.systems, 0.0)
+        for part in self.core.lists:
+            split = part.split
+            rated = np.zeros(len(split.train.items), np.bool_)
+            rated[split.train.item] = rated[split.test.item] = True
+            for system in shares:
+                run = part.runs[system]
+                first = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth) < k
+                codes = split.train.items.codes(run.items.values)[run.item[first & (run.item >= 0)]]
+                is_rated = (codes >= 0) & rated[codes]
+                shares[system] += float(is_rated.mean()) if codes.size else 0.0
+        return {system: share / max(len(self.core.lists), 1) for system, share in shares.items()}
 
     def unrated_liking(self, system: str, habit: float) -> float | None:
         """Return how many recommendations of a system are liked under one habit of rating.
@@ -263,11 +340,14 @@ def evidence_of(
         resamples=draws,
         seed=seed,
     )
-    ladder = liked = random_slice = None
+    ladder = liked = random_slice = popular = None
     if core.lists:
         ladder = attempt("ladder", lambda: _ladder(core))
     if core.lists and not core.implicit:
         liked = attempt("liked shares", lambda: _liked(core))
+        popular = attempt(
+            "liking by popularity", lambda: _popular_liking(core, thresholds.popular_level)
+        )
     if core.lists and random is not None:
         random_slice = attempt("random slice", lambda: _random_slice(core, random))
     return Evidence(
@@ -275,6 +355,7 @@ def evidence_of(
         contrasts=compared,
         ladder=ladder,
         liked=liked,
+        popular_liking=popular,
         random_slice=random_slice,
         references=references,
         margin=margin,
@@ -311,6 +392,11 @@ def _liked(core: Core) -> Estimates:
             for part in core.lists
         ]
     )
+
+
+def _popular_liking(core: Core, level: float) -> Estimates:
+    split = core.lists[0].split
+    return liked_by_popularity(union(split.train, split.test), core.relevance, level=level)
 
 
 def _random_slice(core: Core, random: Ratings) -> Estimates:

@@ -23,156 +23,125 @@ def statements_of(evidence: Evidence, kinds: Sequence[Kind] = CATALOGUE) -> tupl
     return tuple(statement for kind in kinds for statement in kind.say(evidence))
 
 
-VERDICTS = {
-    "ahead": "settled",
-    "leads": "settled",
-    "depends": "depends on the design",
-    "leads-here": "not settled",
-    "undecided": "not settled",
-}
-"""By kind of finding: the verdict, in the fewest words."""
+SETTLED = "settled"
 BY_SCORE_ONLY = "settled by score only"
-"""The verdict where one system leads everywhere and nothing says that it is liked more."""
-FINDINGS = ("depends", "leads", "leads-here", "undecided")
-LIKED = ("better-shown", "better-despite", "better")
-"""Kinds that name a system as liked more than another, the surest first."""
-REASONS = ("popular", "match", "opinion", "reason-open")
-NEXT_STEPS = (*LIKED, "liked-despite", "not-personal", "predicts-use", "liking-open")
+"""The verdict where systems lead and nothing says that they are liked more than all others."""
+DEPENDS = "depends on the setup"
+NOT_SETTLED = "not settled"
+FINDINGS = ("leads", "ties", "leads-some", "undecided")
+POPULARITY = ("beats-popularity", "not-above-popularity")
+NEXT_STEPS = ("better-shown", "better", "not-personal", "predicts-use", "liking-open")
+"""Kinds about the leading system and another one, the surest first."""
 
 
 @dataclass(frozen=True, eq=False)
 class FirstScreen:
-    """What comes first: a verdict, the finding, a reason for it, and the next step."""
+    """What comes first: a verdict, the finding, what bears on it, and the next step."""
 
     verdict: str
     finding: Statement
-    reason: Statement | None
+    reasons: tuple[Statement, ...]
+    """Setups that disagree, and how the best system stands to popularity."""
     next_step: Statement | None
 
     @property
     def sentences(self) -> tuple[Statement, ...]:
-        """The finding, the reason and the next step, as far as there are any."""
-        parts = (self.finding, self.reason, self.next_step)
-        return tuple(part for part in parts if part is not None)
+        """The finding, the reasons and the next step, as far as there are any."""
+        step = () if self.next_step is None else (self.next_step,)
+        return (self.finding, *self.reasons, *step)
 
 
 def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstScreen:
     """Choose what comes first."""
-    finding = _finding(evidence, statements)
-    a, b = _pair_of(evidence, finding)
-    reason: Statement | None = None
-    steps: Sequence[str] = NEXT_STEPS
-    is_lead = finding.kind not in ("undecided", "depends")
-    if finding.kind == "undecided":
-        leads = [statement for statement in statements if statement.kind == "ahead-of-some"]
-        reason = _first(statements, ["ahead-elsewhere"], [(a, b), (b, a)]) or next(
-            (statement for statement in leads if {a, b} & {*statement.subjects}), None
-        )
-        steps = (*LIKED, "more-users")
-    elif finding.kind == "depends":
-        steps = (*LIKED, "report-both")
-    else:
-        reason = _first(statements, REASONS, [(a, b)])
-    # Where one system leads clearly, the step is about it and the nearest one.
-    above = None if is_lead else _liked_above(statements, evidence.leader)
-    next_step = above or _first(statements, steps, [(a, b), (b, a)])
-    return FirstScreen(_verdict(finding, next_step), finding, reason, next_step)
+    finding = next(s for kind in FINDINGS for s in statements if s.kind == kind)
+    conflict = _conflict(evidence, statements)
+    popular = _first(statements, POPULARITY)
+    step = _next_step(evidence, statements, finding, conflict)
+    reasons = tuple(statement for statement in (conflict, popular) if statement is not None)
+    return FirstScreen(_verdict(evidence, statements, finding, conflict), finding, reasons, step)
 
 
-def _verdict(finding: Statement, next_step: Statement | None) -> str:
+def _conflict(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
+    """Return that setups of one question disagree about a leading system and one outside."""
+    leading = evidence.leading()
+    return next(
+        (
+            statement
+            for statement in statements
+            if statement.kind == "depends"
+            and len({*leading} & {*statement.subjects}) == 1
+            and statement.designs[0] == evidence.common
+        ),
+        None,
+    )
+
+
+def _verdict(
+    evidence: Evidence,
+    statements: Sequence[Statement],
+    finding: Statement,
+    conflict: Statement | None,
+) -> str:
     """Return the verdict: a lead is settled only where it is also one of liking."""
-    verdict = VERDICTS[finding.kind]
-    if verdict == "settled" and (
-        next_step is None
-        or not next_step.kind.startswith("better")
-        or next_step.subjects[0] != finding.subjects[0]
-    ):
-        return BY_SCORE_ONLY
-    return verdict
+    if finding.kind == "undecided":
+        return NOT_SETTLED
+    if conflict is not None:
+        return DEPENDS
+    shown = {s.subjects for s in statements if s.kind == "better-shown"}
+    outside = evidence.outside()
+    is_shown = bool(outside) and {(a, b) for a in evidence.leading() for b in outside} <= shown
+    return SETTLED if is_shown or _first(statements, ["best"]) else BY_SCORE_ONLY
 
 
-def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
-    """Return the finding about the system that leads the common design."""
+def _next_step(
+    evidence: Evidence,
+    statements: Sequence[Statement],
+    finding: Statement,
+    conflict: Statement | None,
+) -> Statement | None:
+    """Return what is known of liking, or what to do."""
     leader = evidence.leader
-    of_user = _between_given(evidence, statements)
-    if of_user is not None:
-        return of_user
-    reversals = [
-        statement
-        for statement in statements
-        if statement.kind == "depends" and leader in statement.subjects
-    ]
-    if reversals:
-        return reversals[0]
-    finding = next(
-        statement for kind in FINDINGS[1:] for statement in statements if statement.kind == kind
+    above = _clearest_above(statements, "better-shown", leader)
+    if above is not None:
+        return above
+    if finding.kind == "undecided":
+        return _first(statements, ["better-shown", "more-users"])
+    if conflict is not None:
+        return _first(statements, ["report-both"], [conflict.subjects])
+    best = _first(statements, ["best"])
+    doubt = _clearest_above(statements, "evidence-disagrees", leader)
+    if best is not None or doubt is not None:
+        return best or doubt
+    others = (system for system in evidence.order if system != leader)
+    behind = [(leader, system) for system in others if evidence.ahead(leader, system)]
+    return next(
+        (
+            statement
+            for kind in NEXT_STEPS
+            for pair in behind
+            for statement in statements
+            if statement.kind == kind and statement.subjects == pair
+        ),
+        None,
     )
-    pair = _given_pair(evidence)
-    if finding.kind != "undecided" or pair is None:
-        return finding
-    return _first(statements, ["undecided"], [pair]) or finding
 
 
-def _given_pair(evidence: Evidence) -> Subjects | None:
-    """Return the user's own two best lists, where references stand beside."""
-    systems = [system for system in evidence.order if system not in evidence.references]
-    if not evidence.references or len(systems) < 2:
-        return None
-    return (systems[0], systems[1])
-
-
-def _between_given(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
-    """Return what is found about the user's own two best lists, where references stand beside."""
-    pair = _given_pair(evidence)
-    return None if pair is None else _first(statements, ("depends", "ahead"), [pair, pair[::-1]])
-
-
-def undecided_between_given(
-    evidence: Evidence, statements: Sequence[Statement]
-) -> tuple[Statement, ...]:
-    """Return that the user's own two best lists are undecided, where only references are named.
-
-    The rules of these kinds speak of the best system of all and the nearest one, and both may be
-    references. The intervals of all pairs hold together, so the claims are the same for this pair.
-    """
-    pair = _given_pair(evidence)
-    if pair is None or evidence.ahead(*pair) or evidence.ahead(*pair[::-1]):
-        return ()
-    is_stated = _first(statements, ["undecided"], [pair]) is not None
-    kinds = (
-        ["undecided", "more-users"]
-        if evidence.contrast(*pair).facts["detectable"]
-        else ["undecided"]
-    )
-    return () if is_stated else tuple(KINDS[kind].word(evidence, pair) for kind in kinds)
-
-
-def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
-    if finding.kind in ("leads", "leads-here"):
-        return (evidence.leader, evidence.nearest(evidence.leader))
-    return finding.subjects
-
-
-def _liked_above(statements: Sequence[Statement], leader: str) -> Statement | None:
-    """Return the clearest statement that some system is liked more than the leader."""
-    above = [statement for statement in statements if statement.subjects[1:] == (leader,)]
-    for kind in LIKED:
-        of_kind = [statement for statement in above if statement.kind == kind]
-        if of_kind:
-            return max(of_kind, key=lambda statement: statement.value or 0.0)
-    return None
+def _clearest_above(statements: Sequence[Statement], kind: str, leader: str) -> Statement | None:
+    """Return the clearest statement of a kind that some system is above the leading one."""
+    above = [s for s in statements if s.kind == kind and s.subjects[1:] == (leader,)]
+    return max(above, key=lambda statement: statement.value or 0.0, default=None)
 
 
 def _first(
-    statements: Sequence[Statement], kinds: Sequence[str], pairs: Sequence[Subjects]
+    statements: Sequence[Statement], kinds: Sequence[str], pairs: Sequence[Subjects] | None = None
 ) -> Statement | None:
-    """Return the first statement of these kinds, in their order, about one of the pairs."""
+    """Return the first statement of these kinds, in their order; about one of some pairs."""
     return next(
         (
             statement
             for kind in kinds
             for statement in statements
-            if statement.kind == kind and statement.subjects in pairs
+            if statement.kind == kind and (pairs is None or statement.subjects in pairs)
         ),
         None,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
 from unskew.auditing.statements.evidence import Evidence
 from unskew.auditing.statements.statement import (
+    ASKED,
     Kind,
     KnownTruth,
     Measured,
@@ -18,10 +19,14 @@ from unskew.auditing.statements.statement import (
     names,
     number,
     phrase,
+    question,
     with_interval,
 )
 from unskew.report.columns import Row
 from unskew.stats.compare.contrasts import equivalent
+
+MOST_NAMED = 6
+"""Of more systems the first ones are named and the others counted."""
 
 
 def shown_lead(contrast: Row) -> str:
@@ -53,66 +58,138 @@ def _leads_where_stated(statement: Statement, truth: KnownTruth) -> bool:
     return all(truth.lead(design, first, b) > 0 for design in statement.designs for b in others)
 
 
-# Who leads all
-
-
-def _leader_and_others(evidence: Evidence) -> Iterator[Subjects]:
-    yield evidence.order
-
-
-def _designs_led(evidence: Evidence) -> tuple[str, ...]:
-    return tuple(
-        design for design in evidence.designs if evidence.ahead_of_all(evidence.leader, design)
+def _all_above(statement: Statement, truth: KnownTruth) -> bool:
+    """Tell whether every subject is above every other system named, where that is stated."""
+    return all(
+        truth.lead(design, a, b) > 0
+        for design in statement.designs
+        for a in statement.subjects
+        for b in statement.others
     )
 
 
-def _contradicted(evidence: Evidence) -> bool:
-    leader, *others = evidence.order
-    return any(evidence.ahead(b, leader, design) for design in evidence.designs for b in others)
+# The leading tier
 
 
-def _leads_here(evidence: Evidence, subjects: Subjects) -> bool:
-    led = _designs_led(evidence)
-    return evidence.common in led and led != evidence.designs and not _contradicted(evidence)
+def _leading(evidence: Evidence) -> Iterator[Subjects]:
+    yield evidence.leading()
 
 
-def _measure_leads(evidence: Evidence, subjects: Subjects) -> Measured:
-    leader, *others = subjects
-    nearest, led, count = evidence.nearest(leader), _designs_led(evidence), len(evidence.designs)
-    shown, where = shown_lead(evidence.contrast(leader, nearest)), phrase(evidence.common)
-    gap = f": {shown}" if len(others) == 1 else f"; nearest {nearest}, {shown}"
-    if led == evidence.designs and count > 1:
-        gap = f"{gap} {where}"
-        where = f"under {'both' if count == 2 else f'all {count}'} distinct designs"
-    all_others = f"{'both' if len(others) == 2 else f'all {len(others)}'} other systems"
+def _leads(evidence: Evidence, subjects: Subjects) -> bool:
+    return len(subjects) == 1 and bool(evidence.behind())
+
+
+def _ties(evidence: Evidence, subjects: Subjects) -> bool:
+    return len(subjects) > 1 and bool(evidence.behind())
+
+
+def _only_leader(evidence: Evidence) -> Iterator[Subjects]:
+    yield (evidence.leader,)
+
+
+def _behind_leader(evidence: Evidence) -> Subjects:
+    leader = evidence.leader
+    return tuple(b for b in evidence.order if b != leader and evidence.ahead(leader, b))
+
+
+def _leads_some(evidence: Evidence, subjects: Subjects) -> bool:
+    return not evidence.behind() and bool(_behind_leader(evidence))
+
+
+def _measure_leading(evidence: Evidence, subjects: Subjects) -> Measured:
+    leader, leading = subjects[0], evidence.leading()
+    behind = evidence.behind() or _behind_leader(evidence)
+    nearest = min(behind, key=lambda b: evidence.contrast(leader, b).estimate[0])
     lead = measured_lead(
         evidence,
         (leader, nearest),
-        others="the other system" if len(others) == 1 else all_others,
-        where=where,
-        gap=gap,
         metric=evidence.metric,
-        open=count - len(led),
-        count=count,
-        leave="leaves" if count - len(led) == 1 else "leave",
+        systems=names(leading, len(leading)),
+        all="both" if len(leading) == 2 else f"all {len(leading)}",
+        others=names(behind, MOST_NAMED),
+        near=f" nearest {nearest}," if len(behind) > 1 else "",
+        range=_range_of_leads(evidence, subjects, behind),
+        between=_between(evidence),
+        finds=_finds(evidence, leading),
     )
-    return replace(lead, designs=led)
+    return replace(lead, others=behind)
 
 
-# Who leads depends on the design
+def _range_of_leads(evidence: Evidence, leading: Subjects, behind: Subjects) -> str:
+    """Say by how much the leading systems are ahead of those behind all of them."""
+    leads = [evidence.contrast(a, b).estimate[0] for a in leading for b in behind]
+    digits = decimals(max(leads) / 20)
+    low, high = number(min(leads), digits), number(max(leads), digits)
+    return f"by {low}" if low == high else f"by {low} to {high}"
 
 
-def _turns(evidence: Evidence, a: str, b: str) -> str | None:
-    """Return the design under which b is ahead of a most clearly; None if there is none."""
-    designs = [design for design in evidence.designs if evidence.ahead(b, a, design)]
-    if not designs:
+def _between(evidence: Evidence) -> str:
+    """Name the systems that are neither in the leading tier nor behind all of it."""
+    leading, behind = evidence.leading(), evidence.behind()
+    above = evidence.above
+    between = [s for s in evidence.outside() if s not in behind and s not in above]
+    sentences = []
+    if between:
+        some = "it" if len(leading) == 1 else "every one of them"
+        sentences.append(f" {names(between, MOST_NAMED)}: not clearly behind {some}.")
+    if above:
+        verb = "scores" if len(above) == 1 else "score"
+        sentences.append(f" The reference {names(above)} {verb} higher.")
+    return "".join(sentences)
+
+
+def _finds(evidence: Evidence, leading: Subjects) -> str:
+    """Say which difference within a tier would have been found."""
+    found = [_detectable(evidence, pair) for pair in combinations(leading, 2)]
+    if not any(found):
+        return ""
+    text = number(max(found), decimals(max(found)))
+    return f" A difference of {text} between them would have been found (80 % power)."
+
+
+# The best system and popularity
+
+
+def _best_and_popularity(evidence: Evidence) -> Iterator[Subjects]:
+    popularity = evidence.popularity
+    best = [system for system in evidence.candidates if system != popularity]
+    if popularity is not None and best:
+        yield (best[0], popularity)
+
+
+def _beats_popularity(evidence: Evidence, subjects: Subjects) -> bool:
+    return evidence.ahead(*subjects)
+
+
+def _measure_popularity(evidence: Evidence, subjects: Subjects) -> Measured:
+    best, popularity = subjects
+    others = evidence.same_question(evidence.common)
+    agree = [design for design in others if evidence.ahead(best, popularity, design)]
+    against = [design for design in others if evidence.ahead(popularity, best, design)]
+    turned = f", but behind {names([phrase(d) for d in against])}" if against else ""
+    setups = "setup" if len(others) == 1 else "setups"
+    also = f"; also under {len(agree)} of {len(others)} other {setups} that ask the same{turned}"
+    lead = measured_lead(evidence, subjects, also=also if others else "")
+    return replace(lead, designs=(evidence.common, *agree))
+
+
+# Who is ahead depends on the design
+
+
+def _turned(evidence: Evidence, a: str, b: str, same: bool) -> tuple[str, str] | None:
+    """Return a design under which a is ahead of b, and the one where b is, most clearly.
+
+    Both ask the same question, or not the same one: then the first one is the common design, or the
+    first one under which a is ahead.
+    """
+    ahead = [design for design in evidence.designs if evidence.ahead(a, b, design)]
+    behind = [design for design in evidence.designs if evidence.ahead(b, a, design)]
+    pairs = [(d, e) for d in ahead for e in behind if (question(d) == question(e)) == same]
+    if not pairs:
         return None
-    return max(designs, key=lambda design: evidence.contrast(b, a, design).z or 0.0)
-
-
-def _stands(evidence: Evidence, a: str, b: str) -> str | None:
-    """Return the design under which a is ahead of b: the common one if it is one of them."""
-    return next((design for design in evidence.designs if evidence.ahead(a, b, design)), None)
+    here = pairs[0][0]
+    against = [e for d, e in pairs if d == here]
+    return here, max(against, key=lambda design: evidence.contrast(b, a, design).z or 0.0)
 
 
 def _ordered_pairs(evidence: Evidence) -> Iterator[Subjects]:
@@ -122,17 +199,30 @@ def _ordered_pairs(evidence: Evidence) -> Iterator[Subjects]:
 
 def _depends(evidence: Evidence, subjects: Subjects) -> bool:
     a, b = subjects
-    return _stands(evidence, a, b) is not None and _turns(evidence, a, b) is not None
+    return _turned(evidence, a, b, same=True) is not None
 
 
-def _measure_depends(evidence: Evidence, subjects: Subjects) -> Measured:
+def _differs(evidence: Evidence, subjects: Subjects) -> bool:
     a, b = subjects
-    here, there = _stands(evidence, a, b), _turns(evidence, a, b)
-    assert here is not None
-    assert there is not None
-    opposite = shown_lead(evidence.contrast(b, a, there))
-    lead = measured_lead(evidence, subjects, here, elsewhere=phrase(there), reversed=opposite)
-    return replace(lead, designs=(here, there))
+    return not _depends(evidence, subjects) and _turned(evidence, a, b, same=False) is not None
+
+
+def _measure_turned(same: bool) -> Callable[[Evidence, Subjects], Measured]:
+    """Return what says the two designs that order a pair differently."""
+
+    def measure(evidence: Evidence, subjects: Subjects) -> Measured:
+        a, b = subjects
+        turned = _turned(evidence, a, b, same)
+        assert turned is not None  # the rule
+        here, there = turned
+        words = {
+            "elsewhere": phrase(there),
+            "reversed": shown_lead(evidence.contrast(b, a, there)),
+            "question": ASKED[question(there)],
+        }
+        return replace(measured_lead(evidence, subjects, here, **words), designs=turned)
+
+    return measure
 
 
 def _is_turned(statement: Statement, truth: KnownTruth) -> bool:
@@ -140,15 +230,14 @@ def _is_turned(statement: Statement, truth: KnownTruth) -> bool:
     return truth.lead(here, a, b) > 0 and truth.lead(there, b, a) > 0
 
 
-# Not settled
+# Nobody leads
 
 
-def _leader_and_second(evidence: Evidence) -> Iterator[Subjects]:
-    """Yield the leader and the nearest system that it is not ahead of; else the nearest one."""
-    leader, *others = evidence.order
-    others.sort(key=lambda b: evidence.contrast(leader, b).estimate[0])
-    if others:
-        yield (leader, next((b for b in others if not evidence.ahead(leader, b)), others[0]))
+def _first_two(evidence: Evidence) -> Iterator[Subjects]:
+    """Yield the best candidate and a reference ahead of it; else the second one, if any."""
+    leader, *others = evidence.candidates
+    for second in (*evidence.above, *others, *evidence.references)[:1]:
+        yield (leader, second)
 
 
 def _detectable(evidence: Evidence, subjects: Subjects) -> float:
@@ -158,13 +247,15 @@ def _detectable(evidence: Evidence, subjects: Subjects) -> float:
 
 
 def _undecided(evidence: Evidence, subjects: Subjects) -> bool:
-    return not evidence.ahead(*subjects)
+    return not evidence.behind() and not _behind_leader(evidence)
 
 
 def _measure_undecided(evidence: Evidence, subjects: Subjects) -> Measured:
     detectable = _detectable(evidence, subjects)
     text = number(detectable, decimals(detectable))
     lead = measured_lead(evidence, subjects, metric=evidence.metric, detectable=text)
+    if evidence.above:
+        return replace(lead, case="above")
     return replace(lead, case="detects" if detectable else "text")
 
 
@@ -172,49 +263,6 @@ def _within_interval(statement: Statement, truth: KnownTruth) -> bool:
     assert statement.interval is not None
     low, high = statement.interval
     return low <= truth.lead(statement.designs[0], *statement.subjects) <= high
-
-
-# Whom an undecided leader is ahead of
-
-
-def _behind(evidence: Evidence) -> tuple[str, ...]:
-    """Return the systems that the leader is ahead of under the common design."""
-    return tuple(system for system in evidence.order[1:] if evidence.ahead(evidence.leader, system))
-
-
-def _leader_and_rest(evidence: Evidence) -> Iterator[Subjects]:
-    yield (evidence.leader, *_behind(evidence))
-
-
-def _is_ahead_of_some(evidence: Evidence, subjects: Subjects) -> bool:
-    return 0 < len(_behind(evidence)) < len(evidence.order) - 1
-
-
-def _measure_ahead_of_some(evidence: Evidence, subjects: Subjects) -> Measured:
-    leader, *others = subjects
-    nearest = min(others, key=lambda system: evidence.contrast(leader, system).estimate[0])
-    lead = measured_lead(evidence, (leader, nearest), others=names(others), nearest=nearest)
-    return replace(lead, case="several" if len(others) > 1 else "text")
-
-
-# Undecided under the common design, ahead under another
-
-
-def _is_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> bool:
-    a, b = subjects
-    return (
-        not evidence.ahead(a, b)
-        and _turns(evidence, b, a) is not None
-        and _turns(evidence, a, b) is None
-    )
-
-
-def _measure_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> Measured:
-    a, b = subjects
-    there = _turns(evidence, b, a)
-    assert there is not None
-    shown = shown_lead(evidence.contrast(a, b))
-    return measured_lead(evidence, subjects, there, common=phrase(evidence.common), open=shown)
 
 
 # Equal by a stated margin
@@ -262,7 +310,8 @@ def _measure_levelled(evidence: Evidence, subjects: Subjects) -> Measured:
 
 
 def _is_detectable(evidence: Evidence, subjects: Subjects) -> bool:
-    return _undecided(evidence, subjects) and bool(_detectable(evidence, subjects))
+    is_open = _undecided(evidence, subjects) and not evidence.above
+    return is_open and bool(_detectable(evidence, subjects))
 
 
 def _measure_more_users(evidence: Evidence, subjects: Subjects) -> Measured:
@@ -281,45 +330,59 @@ SCORE_KINDS = (
     ),
     Kind(
         name="leads",
-        subjects=_leader_and_others,
-        holds=lambda evidence, subjects: _designs_led(evidence) == evidence.designs,
-        measure=_measure_leads,
-        is_true=_leads_where_stated,
+        subjects=_leading,
+        holds=_leads,
+        measure=_measure_leading,
+        is_true=_all_above,
     ),
     Kind(
-        name="leads-here",
-        subjects=_leader_and_others,
-        holds=_leads_here,
-        measure=_measure_leads,
-        is_true=_leads_where_stated,
+        name="ties",
+        subjects=_leading,
+        holds=_ties,
+        measure=_measure_leading,
+        is_true=_all_above,
     ),
     Kind(
-        name="depends",
-        subjects=_ordered_pairs,
-        holds=_depends,
-        measure=_measure_depends,
-        is_true=_is_turned,
+        name="leads-some",
+        subjects=_only_leader,
+        holds=_leads_some,
+        measure=_measure_leading,
+        is_true=_all_above,
     ),
     Kind(
         name="undecided",
-        subjects=_leader_and_second,
+        subjects=_first_two,
         holds=_undecided,
         measure=_measure_undecided,
         is_true=_within_interval,
     ),
     Kind(
-        name="ahead-of-some",
-        subjects=_leader_and_rest,
-        holds=_is_ahead_of_some,
-        measure=_measure_ahead_of_some,
+        name="beats-popularity",
+        subjects=_best_and_popularity,
+        holds=_beats_popularity,
+        measure=_measure_popularity,
         is_true=_leads_where_stated,
     ),
     Kind(
-        name="ahead-elsewhere",
-        subjects=_all_pairs,
-        holds=_is_ahead_elsewhere,
-        measure=_measure_ahead_elsewhere,
-        is_true=_leads_where_stated,
+        name="not-above-popularity",
+        subjects=_best_and_popularity,
+        holds=lambda evidence, subjects: not _beats_popularity(evidence, subjects),
+        measure=measured_lead,
+        is_true=_within_interval,
+    ),
+    Kind(
+        name="depends",
+        subjects=_ordered_pairs,
+        holds=_depends,
+        measure=_measure_turned(same=True),
+        is_true=_is_turned,
+    ),
+    Kind(
+        name="other-question",
+        subjects=_ordered_pairs,
+        holds=_differs,
+        measure=_measure_turned(same=False),
+        is_true=_is_turned,
     ),
     Kind(
         name="equal",
@@ -344,7 +407,7 @@ SCORE_KINDS = (
     ),
     Kind(
         name="more-users",
-        subjects=_leader_and_second,
+        subjects=_first_two,
         holds=_is_detectable,
         measure=_measure_more_users,
     ),

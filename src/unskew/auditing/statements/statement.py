@@ -29,6 +29,11 @@ WORDS: dict[str, dict[str, str]] = TEXTS["kinds"]
 """By kind: its role, its rule, its claim and its texts."""
 PHRASES: dict[str, str] = TEXTS["designs"]
 """Designs as they stand in a sentence."""
+QUESTIONS: dict[str, str] = TEXTS["questions"]
+"""By design: the name of the question that it asks. Between questions nothing is a conflict."""
+ASKED: dict[str, str] = TEXTS["asked"]
+"""By name: the question in words."""
+RECOMMENDATION = "recommendation"
 UNTUNED = "With untuned systems"
 """What findings begin with where systems were trained here and not tuned."""
 
@@ -61,7 +66,10 @@ class KnownTruth(Protocol):
         ...
 
     def judged_liking(self, a: str, b: str) -> float:
-        """Return by how much more often judged recommendations of a are recorded as liked."""
+        """Return by how much more often judged recommendations of a are recorded as liked.
+
+        Each beyond what is expected of its user.
+        """
         ...
 
     def match(self, a: str, b: str | None = None) -> float:
@@ -72,8 +80,8 @@ class KnownTruth(Protocol):
         """Return the expected step from choice to observed: of a, or of a above b."""
         ...
 
-    def inflation(self, a: str, b: str) -> float:
-        """Return by how much more display inflates the recorded liking of a than that of b."""
+    def popular_liking(self) -> float:
+        """Return how truly liking rises with popularity, within users."""
         ...
 
     def broken(self, condition: str) -> bool:
@@ -95,6 +103,8 @@ class Statement:
     """Names of the conditions under which it is claimed: see `CONDITIONS`."""
     designs: tuple[str, ...] = ()
     """The designs it speaks of."""
+    others: Subjects = ()
+    """The systems that all subjects are said to be above."""
 
     def __str__(self) -> str:
         return self.text
@@ -111,6 +121,7 @@ class Statement:
             "kind": self.kind,
             "role": self.role,
             "subjects": list(self.subjects),
+            "others": list(self.others),
             "designs": list(self.designs),
             "value": self.value,
             "interval": None if self.interval is None else list(self.interval),
@@ -127,6 +138,7 @@ class Measured:
     value: float | None = None
     interval: tuple[float, float] | None = None
     designs: tuple[str, ...] = ()
+    others: Subjects = ()
     words: Mapping[str, object] = field(default_factory=dict)
     case: str = "text"
     """Which of the texts of its kind it has."""
@@ -197,6 +209,7 @@ class Kind:
             interval=measured.interval,
             assumptions=self.assumptions,
             designs=designs,
+            others=measured.others,
         )
 
     def is_false(self, statement: Statement, truth: KnownTruth) -> bool | None:
@@ -214,6 +227,11 @@ MOST_DIGITS = 6
 def phrase(design: str) -> str:
     """Return a design as it stands in a sentence."""
     return PHRASES.get(design, f"under {design}")
+
+
+def question(design: str) -> str:
+    """Return the name of the question that a design asks."""
+    return QUESTIONS.get(design, RECOMMENDATION)
 
 
 def names(items: Sequence[str], limit: int = 4) -> str:

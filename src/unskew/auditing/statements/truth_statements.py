@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from unskew.auditing.statements.evidence import Evidence
-from unskew.auditing.statements.reason_statements import is_popular, predicts_opinion
+from unskew.auditing.statements.reason_statements import is_popular
 from unskew.auditing.statements.statement import (
     DISPLAY_SELECTS,
     DISPLAY_SWAYS,
@@ -21,6 +21,7 @@ from unskew.auditing.statements.statement import (
     Subjects,
     about,
     capital,
+    names,
     number,
     points,
 )
@@ -31,19 +32,17 @@ from unskew.unbiased.listed_pairs import HABITS
 NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)
 
 
-def liked_more(evidence: Evidence, subjects: Subjects) -> bool:
-    """Tell whether judged recommendations of a are liked more often than those of b.
+def likes(evidence: Evidence, subjects: Subjects, z: float) -> bool:
+    """Tell whether the same users like the judged recommendations of a more than those of b.
 
-    Plainly, with items and users counted alike, and for every habit of rating.
+    By a z, for every habit of rating, and where judged recommendations stand for both lists.
     """
-    limits = evidence.thresholds
-    plain = evidence.liked_pair(*subjects)
-    levelled = evidence.liked_pair(*subjects, levelled=True)
+    pair = evidence.liked_pair(*subjects)
     return (
-        plain is not None
-        and levelled is not None
-        and _passes(plain, evidence.critical(limits.liked_error))
-        and _passes(levelled, evidence.critical(limits.levelled_error))
+        pair is not None
+        and pair.z is not None
+        and pair.z > z
+        and all(evidence.is_rated(system) for system in subjects)
         and _whatever_the_habit(evidence, subjects)
     )
 
@@ -57,27 +56,43 @@ def _whatever_the_habit(evidence: Evidence, subjects: Subjects) -> bool:
     return True
 
 
-def _passes(pair: Row, critical: float) -> bool:
-    return pair.z is not None and pair.z > critical
+def is_better(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether two lines of evidence agree: a scores higher, and is liked more within users.
 
-
-def _better(evidence: Evidence, subjects: Subjects) -> bool:
-    """Tell whether a is liked more than b, and b is not ahead of a."""
-    return liked_more(evidence, subjects) and not evidence.ahead(*subjects[::-1])
-
-
-def _liked_despite(evidence: Evidence, subjects: Subjects) -> bool:
-    """Tell whether judged recommendations of a are liked more, although b is ahead of a."""
-    return liked_more(evidence, subjects) and evidence.ahead(*subjects[::-1])
-
-
-def _better_despite(evidence: Evidence, subjects: Subjects) -> bool:
-    """Tell whether a is liked more, b is ahead of it, and the lists of a predict opinions.
-
-    Items that are found by their fans are liked by those who rate them, whoever gets them
-    recommended. A system must tell who likes what, beyond averages, to be called better.
+    They fail in different ways: a score follows what people were shown, liking within users does
+    not; liking among judged recommendations follows who rated them, a score does not.
     """
-    return _liked_despite(evidence, subjects) and predicts_opinion(evidence, subjects[:1])
+    return evidence.ahead(*subjects) and likes(evidence, subjects, evidence.thresholds.within_z)
+
+
+def _disagree(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether the same users like the recommendations of a more, although b scores higher."""
+    critical = evidence.critical(evidence.thresholds.disagree_error)
+    return evidence.ahead(*subjects[::-1]) and likes(evidence, subjects, critical)
+
+
+def _leading(evidence: Evidence) -> Iterator[Subjects]:
+    yield evidence.leading()
+
+
+def _is_best(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether all of the leading tier is better than every system outside it."""
+    outside = evidence.outside()
+    return bool(outside) and all(is_better(evidence, (a, b)) for a in subjects for b in outside)
+
+
+def _measure_best(evidence: Evidence, subjects: Subjects) -> Measured:
+    outside = evidence.outside()
+    words = {
+        "systems": names(subjects, len(subjects)),
+        "score": "scores" if len(subjects) == 1 else "score",
+        "others": names(outside),
+    }
+    return Measured(others=outside, words=words)
+
+
+def _is_best_in_truth(statement: Statement, truth: KnownTruth) -> bool:
+    return all(truth.liking(a, b) > 0 for a in statement.subjects for b in statement.others)
 
 
 def _all_pairs(evidence: Evidence) -> Iterator[Subjects]:
@@ -96,7 +111,7 @@ def _settle(evidence: Evidence, subjects: Subjects) -> str:
 
 
 def _measured(pair: Row | None, critical: float, **words: object) -> Measured:
-    """Return a difference with the interval that goes with its rule: corrected for all pairs."""
+    """Return a difference with the interval that goes with its rule."""
     assert pair is not None  # the rule
     value, se = pair.value, pair.se
     assert value is not None
@@ -105,13 +120,21 @@ def _measured(pair: Row | None, critical: float, **words: object) -> Measured:
     return Measured(value=value, interval=(low, high), words=words)
 
 
-def _measure_liked(evidence: Evidence, subjects: Subjects) -> Measured:
-    critical = evidence.critical(evidence.thresholds.liked_error)
+def _measure_liked(evidence: Evidence, subjects: Subjects, critical: float) -> Measured:
     measured = _measured(evidence.liked_pair(*subjects), critical)
     assert measured.value is not None
     assert measured.interval is not None
     shown = f"{points(measured.value)} points {interval(*measured.interval, write=points)}"
     return replace(measured, words={"points": shown, "settle": _settle(evidence, subjects)})
+
+
+def _measure_better(evidence: Evidence, subjects: Subjects) -> Measured:
+    return _measure_liked(evidence, subjects, evidence.thresholds.within_z)
+
+
+def _measure_disagree(evidence: Evidence, subjects: Subjects) -> Measured:
+    critical = evidence.critical(evidence.thresholds.disagree_error)
+    return _measure_liked(evidence, subjects, critical)
 
 
 def _is_liked_when_judged(statement: Statement, truth: KnownTruth) -> bool:
@@ -122,17 +145,30 @@ def _is_better(statement: Statement, truth: KnownTruth) -> bool:
     return truth.liking(*statement.subjects) > 0
 
 
-def _measure_break_even(evidence: Evidence, subjects: Subjects) -> Measured:
-    critical = evidence.critical(evidence.thresholds.liked_error)
-    measured = _measured(evidence.liked_pair(*subjects), critical)
-    assert measured.interval is not None
-    low = measured.interval[0]
-    return replace(measured, value=low, words={"low": points(low)})
+# Popularity and liking
 
 
-def _breaks_even(statement: Statement, truth: KnownTruth) -> bool:
-    a, b = statement.subjects
-    return truth.liking(a, b) > 0 or truth.inflation(a, b) >= (statement.value or 0.0)
+def _once(evidence: Evidence) -> Iterator[Subjects]:
+    if evidence.popular_liking is not None:
+        yield ()
+
+
+def _popular_slope(evidence: Evidence) -> tuple[float, float, float]:
+    """Return by how much liking rises with popularity within users, and the interval."""
+    assert evidence.popular_liking is not None  # said of nobody without it
+    return evidence.popular_liking.row().estimate
+
+
+def _popular_sign(evidence: Evidence) -> int:
+    """Return 1 or -1 where the slope is clearly above or below 0; else 0."""
+    _, low, high = _popular_slope(evidence)
+    return int(low > 0) - int(high < 0)
+
+
+def _measure_popular_liking(evidence: Evidence, subjects: Subjects) -> Measured:
+    value, low, high = _popular_slope(evidence)
+    shown = f"{points(value)} points {interval(low, high, write=points)}"
+    return Measured(value=value, interval=(low, high), words={"points": shown})
 
 
 # Randomly shown items
@@ -157,10 +193,9 @@ def _measure_shown(evidence: Evidence, subjects: Subjects) -> Measured:
 def _unclear(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether a is ahead of b and nothing says which is liked more."""
     a, b = subjects
-    is_known = any(
-        rule(evidence, pair) for rule in (liked_more, shown_more) for pair in ((a, b), (b, a))
-    )
-    return evidence.ahead(a, b) and not is_known
+    is_known = is_better(evidence, subjects) or _disagree(evidence, (b, a))
+    is_shown = shown_more(evidence, (a, b)) or shown_more(evidence, (b, a))
+    return evidence.ahead(a, b) and not is_known and not is_shown
 
 
 def _not_personal(evidence: Evidence, subjects: Subjects) -> bool:
@@ -188,37 +223,49 @@ TRUTH_KINDS = (
         is_true=_is_better,
     ),
     Kind(
+        name="best",
+        subjects=_leading,
+        holds=_is_best,
+        measure=_measure_best,
+        is_true=_is_best_in_truth,
+        assumptions=NEEDED,
+    ),
+    Kind(
         name="better",
         subjects=_all_pairs,
-        holds=_better,
-        measure=_measure_liked,
+        holds=is_better,
+        measure=_measure_better,
         is_true=_is_better,
         assumptions=NEEDED,
     ),
     Kind(
-        name="better-despite",
+        name="evidence-disagrees",
         subjects=_all_pairs,
-        holds=_better_despite,
-        measure=_measure_liked,
-        is_true=_is_better,
-        assumptions=NEEDED,
-    ),
-    Kind(
-        name="liked-despite",
-        subjects=_all_pairs,
-        holds=lambda evidence, pair: (
-            _liked_despite(evidence, pair) and not predicts_opinion(evidence, pair[:1])
-        ),
-        measure=_measure_liked,
+        holds=_disagree,
+        measure=_measure_disagree,
         is_true=_is_liked_when_judged,
     ),
     Kind(
-        name="break-even",
-        subjects=_all_pairs,
-        holds=lambda evidence, pair: _better(evidence, pair) or _better_despite(evidence, pair),
-        measure=_measure_break_even,
-        is_true=_breaks_even,
-        assumptions=(DISPLAY_SELECTS,),
+        name="popular-liked",
+        subjects=_once,
+        holds=lambda evidence, _: _popular_sign(evidence) == 1,
+        measure=_measure_popular_liking,
+        is_true=lambda _, truth: truth.popular_liking() > 0,
+        assumptions=NEEDED,
+    ),
+    Kind(
+        name="popular-not-liked",
+        subjects=_once,
+        holds=lambda evidence, _: _popular_sign(evidence) == -1,
+        measure=_measure_popular_liking,
+        is_true=lambda _, truth: truth.popular_liking() < 0,
+        assumptions=NEEDED,
+    ),
+    Kind(
+        name="popular-open",
+        subjects=_once,
+        holds=lambda evidence, _: _popular_sign(evidence) == 0,
+        measure=_measure_popular_liking,
     ),
     Kind(name="not-personal", subjects=_all_pairs, holds=_not_personal, measure=_measure_advice),
     Kind(
