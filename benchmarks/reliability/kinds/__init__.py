@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from reliability.ingredients import Draft
-from reliability.kinds import displayed, named_worlds, no_taste, own_systems, tastes
+from reliability.kinds import displayed, named_worlds, no_taste, own_systems, raters, tastes
 from reliability.known_world import KnownWorld
 
 
@@ -69,6 +69,19 @@ _TABLE = (
     ("rating-predictor", own_systems.rating_predictor, {}),
     ("category-exposure", displayed.category_exposure, {}),
     ("position-bias", displayed.position_bias, {}),
+    ("focused", raters.focused, {}),
+    ("focused-mild", raters.focused_mild, {}),
+    ("drift", raters.drift, {}),
+    ("two-markets", raters.two_markets, {}),
+    ("tail", raters.tail, {}),
+    ("display-popular", raters.display_popular, {}),
+    ("quality-popular", raters.quality_popular, VISIBLE),
+    ("mixed-popular", raters.mixed_popular, {}),
+    ("strong-taste", raters.strong_taste_random, VISIBLE),
+    ("strong-taste-popular", raters.strong_taste_popular, VISIBLE),
+    ("strong-taste-selection", raters.strong_taste_selection, VISIBLE),
+    ("strong-taste-popular-selection", raters.strong_taste_popular_selection, VISIBLE),
+    ("clear-quality", raters.clear_quality, VISIBLE),
 )
 """Worlds are audited, and shown in tables, in this order."""
 
