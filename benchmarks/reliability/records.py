@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from reliability.kinds import KINDS
 from reliability.tally import Count
-from reliability.trial import Trial, run_trial
+from reliability.trial import BY_SLICE, Trial, run_trial
+from unskew.auditing.statements.first_screen import SETTLED, first_screen
 from unskew.engine.files import inner_path, replacing
 from unskew.errors import quietly
 
@@ -44,6 +45,20 @@ class Recognised:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the first screen of one world says of the best systems, and what is true."""
+
+    verdict: str
+    is_clear: bool
+    """Whether the truly best systems are ahead of all others by a tenth, in truth and in score."""
+    is_named: bool
+    """Whether the leading tier holds some of these systems and no other one."""
+    is_wrong: bool
+    """Whether systems are called the best by score and liking, and one of them truly is worse by a
+    tenth than another system."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorldRecord:
     """What the audit of one world came to."""
 
@@ -51,6 +66,7 @@ class WorldRecord:
     seed: int
     counts: tuple[Count, ...]
     recognised: Recognised
+    answer: Answer
 
 
 def audit_world(task: WorldTask) -> WorldRecord:
@@ -80,7 +96,32 @@ def record_of(trial: Trial, task: WorldTask) -> WorldRecord:
         for kind, count in sayings.items()
     )
     return WorldRecord(
-        world=task.kind, seed=task.seed, counts=counts, recognised=_recognised(trial, task)
+        world=task.kind,
+        seed=task.seed,
+        counts=counts,
+        recognised=_recognised(trial, task),
+        answer=answer_of(trial),
+    )
+
+
+def answer_of(trial: Trial) -> Answer:
+    """Compare what the first screen says of the best systems with the truth."""
+    evidence, truth = trial.evidence, trial.truth
+    usual = replace(evidence, random_slice=None)
+    statements = [one for one in trial.statements if one.kind not in BY_SLICE]
+    verdict = first_screen(usual, statements).verdict
+    precision = {system: truth.precision(system) for system in evidence.order}
+    best = max(precision.values())
+    good = {system for system, value in precision.items() if value * (1 + WORTH) > best}
+    others = set(evidence.order) - good
+    leads = [truth.leads[evidence.common][system] for system in good]
+    scores = [truth.leads[evidence.common][system] for system in others]
+    leading = set(evidence.leading())
+    return Answer(
+        verdict=verdict,
+        is_clear=bool(others) and min(leads) > (1 + WORTH) * max(scores),
+        is_named=leading <= good,
+        is_wrong=verdict == SETTLED and not leading <= good,
     )
 
 
@@ -127,6 +168,7 @@ class KeptRecords:
             seed=content["seed"],
             counts=tuple(Count(**one) for one in content["counts"]),
             recognised=Recognised(**content["recognised"]),
+            answer=Answer(**content["answer"]),
         )
 
     def write(self, task: WorldTask, record: WorldRecord) -> None:

@@ -312,3 +312,81 @@ def test_a_difference_turned_round_is_that_of_the_other_order():
     pair = shown.pair("a", "b")
     assert pair.value is not None
     assert pair.swapped() == shown.pair("b", "a")
+
+
+# Within users
+
+
+def plain_within(train, test, runs, k, a, b):
+    """Compare each judged item with the other ratings of its user, by plain loops."""
+    rows = [*test, *train]
+    means = {}
+    for name in (a, b):
+        values = []
+        for user, item, liked in test:
+            others = [like for u, i, like in rows if u == user and i != item]
+            if item in runs[name][user][:k] and len(others) >= 3:
+                values.append(liked - sum(others) / len(others))
+        means[name] = sum(values) / len(values)
+    return means[a] - means[b]
+
+
+def random_rows(rng, users=40, items=30):
+    pairs = [(u, i) for u in range(users) for i in range(items) if rng.random() < 0.4]
+    return [(u, i, bool(rng.random() < 0.5)) for u, i in pairs]
+
+
+def ratings_of(rows, **more):
+    user, item, liked = zip(*rows, strict=True)
+    values = {"user": user, "item": item, "rating": [5 if one else 1 for one in liked]}
+    return {name: list(column) for name, column in {**values, **more}.items()}
+
+
+def test_within_users_is_as_by_plain_loops():
+    rng = np.random.default_rng(3)
+    rows = random_rows(rng)
+    test = [row for row in rows if rng.random() < 0.4]
+    train = [row for row in rows if row not in test]
+    runs = {
+        name: {u: rng.permutation(30)[:8].tolist() for u in range(40)} for name in ("a", "b", "c")
+    }
+    found = us.unbiased.liked_shares(
+        ratings_of(test), runs, 8, liked=4, train=ratings_of(train)
+    ).parts["within users"]
+    for a, b in (("a", "b"), ("a", "c"), ("b", "c")):
+        expected = plain_within(train, test, runs, 8, a, b)
+        assert found.pair(a, b).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_generous_users_and_generous_times_do_not_count():
+    """Nobody prefers any item: one system is judged by generous users, or late, when all like more.
+
+    The plain difference is about .3, that within users about 0.
+    """
+    rng = np.random.default_rng(8)
+    differences = []
+    for by_time in (False, True):
+        rows, times = [], []
+        for user in range(600):
+            for item in rng.permutation(40)[:12]:
+                late = item >= 20
+                generous = late if by_time else user % 2
+                rows.append((user, int(item), bool(rng.random() < (0.75 if generous else 0.35))))
+                times.append(float(late * 1000 + rng.integers(900)))
+        first = {u: list(range(20, 30)) if by_time or u % 2 else [99] for u in range(600)}
+        second = {u: list(range(10)) if by_time or not u % 2 else [99] for u in range(600)}
+        test = ratings_of(rows, timestamp=times) if by_time else ratings_of(rows)
+        found = us.unbiased.liked_shares(test, {"a": first, "b": second}, 10, liked=4)
+        differences.append(found.pair("a", "b", levelled=False).value)
+        within = found.parts["within users"].pair("a", "b")
+        assert abs(within.value) < 3.5 * within.se
+        assert within.se < 0.05
+    assert min(differences) > 0.3
+
+
+def test_users_with_few_other_ratings_have_no_usual_share():
+    rows = [(u, i, True) for u in range(30) for i in range(3)]
+    runs = {"a": {u: [0] for u in range(30)}, "b": {u: [1] for u in range(30)}}
+    found = us.unbiased.liked_shares(ratings_of(rows), runs, 1, liked=4).parts["within users"]
+    assert found.pair("a", "b").value is None
+    assert found.pair("a", "b").note

@@ -355,9 +355,9 @@ def liked_shares(
     what they dislike alike for items that they were shown and that they looked for, a larger liked
     share tells that a system's recommendations are liked more, whatever their exposure. *Levelled*,
     a judged item counts 1 / (ratings of its item x ratings of its user), so that popular items and
-    active users do not dominate. *Within users* (`parts["within users"]`), a judged item counts what
-    it is liked beyond the other ratings of the same user in the same period, so that generous users
-    and generous times do not count for the systems that happen to be judged by them.
+    active users do not dominate. *Within users* (`parts["within users"]`), a judged item counts
+    what it is liked beyond the other ratings of the same user in the same period, so that generous
+    users and generous times do not count for the systems that happen to be judged by them.
 
     Parameters
     ----------

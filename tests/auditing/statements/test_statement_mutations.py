@@ -11,13 +11,10 @@ from unskew.auditing.statements.first_screen import CATALOGUE
 from unskew.auditing.statements.statement import Statement
 
 CLAIMING = {kind.name: kind for kind in CATALOGUE if kind.is_true is not None}
-INTERVALS = {"undecided", "levelled-open"}
+INTERVALS = {"undecided", "not-above-popularity", "levelled-open"}
 """They claim an interval, whoever is ahead: their words are turned round, not their rule."""
-EXCUSED = {"break-even"}
-"""Its value is the lower end of a difference: said the wrong way round, that end is below 0 and
-excuses everything. Its subjects are exchanged, and its value is kept."""
-OF_SOME = {"ahead-of-some"}
-"""It names those that the best system is ahead of: turned round, it names the others."""
+OF_SOME = {"leads", "ties", "leads-some", "best"}
+"""They name systems that theirs are above: turned round, the last one is above the first."""
 RISE = 0.15
 """By this much the false rate must rise."""
 FAST = (("tiny", 1), ("inverse", 2), ("implicit-only", 1), ("rating-predictor", 1))
@@ -43,10 +40,8 @@ def evidence_for(kind, one):
 
 def by_hand(kind, evidence, subjects):
     """Return a statement without words, about all the designs that its kind could name."""
-    designs = {
-        "leads": evidence.designs,
-        "depends": (evidence.common, evidence.designs[-1]),
-    }.get(kind.name, (evidence.common,))
+    is_turned = kind.name in ("depends", "other-question")
+    designs = (evidence.common, evidence.designs[-1]) if is_turned else (evidence.common,)
     return Statement(
         kind=kind.name,
         subjects=subjects,
@@ -59,12 +54,6 @@ def by_hand(kind, evidence, subjects):
 
 def worded(kind, evidence, subjects):
     """Return the statement in its words; by hand where words need what the rule has seen."""
-    if kind.name in (
-        "leads",
-        "leads-here",
-        "depends",
-    ):  # their words are about designs that show it
-        return by_hand(kind, evidence, subjects)
     try:
         return kind.word(evidence, subjects)
     except (AssertionError, KeyError, TypeError, ValueError):
@@ -79,24 +68,19 @@ def inverted(kind, one):
     """Return what would be said under the inverted rule."""
     evidence = evidence_for(kind, one)
     if kind.name in INTERVALS:
-        return [turned(statement) for statement in kind.say(evidence)]
-    if kind.name in EXCUSED:
-        return [replace(each, subjects=each.subjects[::-1]) for each in kind.say(evidence)]
+        pairs = list(kind.subjects(evidence))
+        return [turned(statement) for statement in kind.say(evidence)] or [
+            turned(kind.word(evidence, pair)) for pair in pairs[:1]
+        ]
     if kind.name in OF_SOME:
-        return [the_others(evidence, statement) for statement in kind.say(evidence)]
+        above = by_hand(kind, evidence, evidence.order[-1:])
+        return [replace(above, others=(evidence.leader,))]
     wrong = replace(kind, holds=lambda e, s: not kind.holds(e, s))
     return [
         worded(kind, evidence, subjects)
         for subjects in wrong.subjects(evidence)
         if wrong.holds(evidence, subjects)
     ]
-
-
-def the_others(evidence, statement):
-    """Return a statement about the systems that the right one does not name."""
-    leader = statement.subjects[0]
-    others = (one for one in evidence.order if one not in statement.subjects)
-    return replace(statement, subjects=(leader, *others))
 
 
 def turned(statement):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -17,24 +17,23 @@ from unskew.auditing.statements.statement import (
 WHERE = ("all-items", "skew")
 SWAPPED = (
     "ahead",
-    "ahead-of-some",
-    "leads",
-    "leads-here",
+    "beats-popularity",
     "levelled",
     "depends",
+    "other-question",
     "match",
     "opinion",
     "better",
-    "better-despite",
-    "liked-despite",
-    "ahead-elsewhere",
+    "evidence-disagrees",
     "better-shown",
-    "break-even",
     "predicts-use",
 )
 """Kinds that say that a is above b."""
 OF_ONE = ("system-match", "system-opinion")
-WITHIN = ("undecided", "levelled-open", "equal", "popular")
+OF_SEVERAL = ("leads", "ties", "leads-some", "best")
+"""Kinds that say that each subject is above each of the others."""
+OF_POPULARITY = ("popular-liked", "popular-not-liked")
+WITHIN = ("undecided", "not-above-popularity", "levelled-open", "equal", "popular")
 """Kinds about the size of a difference."""
 
 
@@ -44,7 +43,7 @@ class Truth:
 
     value: float = 0.02
     match_value: float = 0.02
-    inflated: float = 0.0
+    slope: float = 0.0
     turned: tuple[str, ...] = ()
     wrong: frozenset[str] = field(default_factory=frozenset)
 
@@ -66,8 +65,8 @@ class Truth:
     def opinion(self, a: str, b: str | None = None) -> float:
         return self._of(a, self.match_value)
 
-    def inflation(self, a: str, b: str) -> float:
-        return self._of(a, self.inflated)
+    def popular_liking(self) -> float:
+        return self.slope
 
     def broken(self, condition: str) -> bool:
         return condition in self.wrong
@@ -75,7 +74,7 @@ class Truth:
 
 def statement(kind: str, subjects: tuple[str, ...], **more: object) -> Statement:
     values = {"value": 0.05, "interval": (0.01, 0.09), "designs": WHERE} | more
-    if kind in ("undecided", "levelled-open", "equal", "popular", "predicts-use"):
+    if kind in (*WITHIN, "predicts-use"):
         values["designs"] = WHERE[:1]
     return Statement(
         kind=kind,
@@ -89,12 +88,12 @@ def statement(kind: str, subjects: tuple[str, ...], **more: object) -> Statement
 
 def test_every_kind_that_claims_something_is_tested_here() -> None:
     claiming = {kind.name for kind in CATALOGUE if kind.is_true is not None}
-    assert claiming == {*SWAPPED, *OF_ONE, *WITHIN}
+    assert claiming == {*SWAPPED, *OF_ONE, *OF_SEVERAL, *OF_POPULARITY, *WITHIN}
 
 
 @pytest.mark.parametrize("kind", SWAPPED)
 def test_a_swapped_pair_is_refuted_where_there_is_a_difference(kind: str) -> None:
-    truth = Truth(turned=("skew",) if kind == "depends" else ())
+    truth = Truth(turned=("skew",) if kind in ("depends", "other-question") else ())
     assert KINDS[kind].is_false(statement(kind, ("a", "b")), truth) is False
     assert KINDS[kind].is_false(statement(kind, ("b", "a")), truth) is True
 
@@ -112,7 +111,7 @@ def test_a_system_without_the_step_refutes_it(kind: str) -> None:
     assert KINDS[kind].is_false(statement(kind, ("a",)), Truth(match_value=0.0)) is True
 
 
-@pytest.mark.parametrize("kind", ["undecided", "levelled-open"])
+@pytest.mark.parametrize("kind", ["undecided", "not-above-popularity", "levelled-open"])
 def test_a_difference_outside_the_interval_refutes_it(kind: str) -> None:
     told = statement(kind, ("a", "b"), interval=(-0.01, 0.03))
     assert KINDS[kind].is_false(told, Truth(value=0.02)) is False
@@ -135,24 +134,39 @@ def test_a_match_of_more_than_half_the_lead_refutes_numbers_alone() -> None:
     assert popular.is_false(statement("popular", ("a", "b")), Truth(match_value=0.011)) is True
 
 
-def test_inflation_from_the_break_even_on_excuses_it() -> None:
-    even = KINDS["break-even"]
-    told = statement("break-even", ("b", "a"), value=0.05)
-    assert even.is_false(told, Truth(inflated=-0.04)) is True
-    assert even.is_false(told, Truth(inflated=-0.06)) is False
+@pytest.mark.parametrize("kind", OF_SEVERAL)
+def test_one_of_several_that_is_not_above_refutes_it(kind: str) -> None:
+    above = statement(kind, ("a",), others=("b", "c"))
+    assert KINDS[kind].is_false(above, Truth()) is False
+    assert KINDS[kind].is_false(above, Truth(value=0.0)) is True
+    assert KINDS[kind].is_false(replace(above, subjects=("a", "b"), others=("c",)), Truth()) is True
+
+
+def test_the_sign_of_the_slope_decides_whether_popular_items_are_liked() -> None:
+    for slope, liked in ((0.1, True), (-0.1, False)):
+        truth = Truth(slope=slope)
+        assert KINDS["popular-liked"].is_false(statement("popular-liked", ()), truth) is not liked
+        assert (
+            KINDS["popular-not-liked"].is_false(statement("popular-not-liked", ()), truth) is liked
+        )
+    for kind in OF_POPULARITY:
+        assert KINDS[kind].is_false(statement(kind, ()), Truth()) is True
 
 
 @pytest.mark.parametrize("kind", [one.name for one in CATALOGUE if one.assumptions])
 def test_a_broken_condition_leaves_a_conditional_statement_unrefuted(kind: str) -> None:
-    wrong = statement(kind, ("b", "a"))
+    wrong = statement(kind, ("b",), others=("a",))
+    if kind in SWAPPED:
+        wrong = statement(kind, ("b", "a"))
     for condition in CONDITIONS:
         stated = condition in KINDS[kind].assumptions
-        truth = Truth(wrong=frozenset({condition}))
+        slope = -1.0 if kind == "popular-liked" else 1.0
+        truth = Truth(slope=slope, wrong=frozenset({condition}))
         assert KINDS[kind].is_false(wrong, truth) is (None if stated else True)
 
 
 def test_statements_about_liking_are_conditional_or_rest_on_random_display() -> None:
-    about_liking = {"better", "better-despite"}
+    about_liking = {"better", "best", *OF_POPULARITY}
     for name in about_liking:
         assert set(KINDS[name].assumptions) == {DISPLAY_SWAYS, DISPLAY_SELECTS}
     assert KINDS["better-shown"].assumptions == ()

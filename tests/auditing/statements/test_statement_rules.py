@@ -1,153 +1,142 @@
 """Rules of single kinds of statements, on data by hand and on evidence by hand."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import unskew as us
 from shared.trials import trial
-from unskew.auditing.audit import audit
 from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.auditing.statements.evidence import evidence_of
+from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.statements.first_screen import KINDS, statements_of
 from unskew.report.columns import Row
 
-SMALL = {"repeats": 2, "permutations": 200}
-
-
-# Undecided under the common design, ahead under another
-
-
-@pytest.fixture(scope="module")
-def niche_list():
-    """Two lists that hit equally often: one what everybody rated, one what few people rated."""
-    rng = np.random.default_rng(4)
-    users, groups = 400, 20
-    rows = []
-    for user in range(users):
-        rows += [(user, "hit", 5), (user, f"n{user % groups}", 5), (user, f"n{user % 7 + 20}", 1)]
-    known = [(user, f"t{user % 9}", 5) for user in range(users)]
-    known += [(user, "hit", 5) for user in range(1000, 1400)]
-    known += [(user, f"n{user % groups}", 5) for user in range(1000, 1020)]
-    table, train = (
-        dict(zip(("user", "item", "rating"), zip(*part, strict=True), strict=True))
-        for part in (rows, known)
-    )
-    runs = {
-        "popular": {
-            user: ["hit", "z"] if rng.random() < 0.5 else ["y", "z"] for user in range(users)
-        },
-        "niche": {
-            user: [f"n{user % groups}", "z"] if rng.random() < 0.5 else ["y", "z"]
-            for user in range(users)
-        },
-    }
-    return audit(
-        judgments={name: list(column) for name, column in table.items()},
-        runs=runs,
-        train={name: list(column) for name, column in train.items()},
-        references=False,
-        liked=4,
-        plan="quick",
-        metric="P@2",
-        **SMALL,
-    )
-
-
-def test_a_list_that_leads_under_another_design_alone_is_said_to(niche_list):
-    evidence = niche_list.evidence
-    pair = ("niche", "popular")
-    assert not evidence.ahead(*pair)
-    assert not evidence.ahead(*pair[::-1])
-    assert evidence.ahead(*pair, "skew")
-    said = [one for one in niche_list.statements if one.kind == "ahead-elsewhere"]
-    assert [one.subjects for one in said] == [pair]
-    assert said[0].designs[0] in ("skew", "wtd-h")
-    assert said[0].interval[0] > 0
-    assert said[0].text.startswith("niche is ahead of popular ")
-    assert "The order is open on the judgments as they are (" in said[0].text
-    assert "no design reverses it" in said[0].text
-    screen = niche_list.first_screen
-    assert screen.finding.kind == "undecided"
-    assert screen.reason == said[0]
-    assert screen.verdict == "not settled"
+# Tiers and questions
 
 
 @dataclass
 class Leads:
-    """Evidence by hand: who is ahead under which design, and by how much."""
+    """Evidence by hand: which pairs are ahead under which design."""
 
-    ahead_in: dict[str, int]
-    """By design: 1 where a is ahead of b, -1 where b is ahead of a, 0 where neither is."""
-    order: tuple[str, ...] = ("a", "b")
-    pairs: tuple[tuple[str, str], ...] = (("a", "b"), ("b", "a"))
-    common: str = "all-items"
-    designs: tuple[str, ...] = field(init=False)
+    ahead_in: dict[str, set[tuple[str, str]]]
+    """By design: the pairs whose first system is ahead of the second."""
+    order: tuple[str, ...] = ("a", "b", "c", "d")
+    references: tuple[str, ...] = ()
 
     def __post_init__(self):
-        self.designs = tuple(self.ahead_in)
+        core = SimpleNamespace(designs=dict.fromkeys(self.ahead_in), metric="P@10")
+        core.tuned, core.implicit = ({"a": 1},), False
+        self.evidence = ByHand(core=core, contrasts=None, references=self.references)
+        self.evidence.__dict__.update(order=self.order, ahead_in=self.ahead_in)
+
+
+class ByHand(Evidence):
+    """Evidence whose contrasts are set by hand."""
 
     def contrast(self, a, b, design=None):
-        sign = self.ahead_in[design or self.common] * (1 if a == "a" else -1)
-        value = 0.01 * sign
-        return Row(keys={}, facts={}, value=value, low=value - 0.005, high=value + 0.005, se=0.002)
+        pairs = self.ahead_in[design or self.common]
+        value = 0.01 * (((a, b) in pairs) - ((b, a) in pairs))
+        facts = {"detectable": 0.02}
+        return Row(
+            keys={}, facts=facts, value=value, low=value - 0.005, high=value + 0.005, se=0.002, n=99
+        )
 
-    def ahead(self, a, b, design=None):
-        return self.contrast(a, b, design).low > 0
+
+def said(leads, *kinds):
+    return [each for kind in kinds for each in KINDS[kind].say(leads.evidence)]
+
+
+def over(above, below):
+    return {(a, b) for a in above for b in below}
+
+
+FINDINGS = ("leads", "ties", "leads-some", "undecided")
 
 
 @pytest.mark.parametrize(
-    ("ahead_in", "said"),
+    ("pairs", "kind", "subjects", "others"),
     [
-        ({"all-items": 0, "skew": 1, "1r": 0}, [("a", "b")]),
-        ({"all-items": 0, "skew": -1, "1r": -1}, [("b", "a")]),
-        ({"all-items": 0, "skew": 1, "1r": -1}, []),  # depends
-        ({"all-items": 1, "skew": 1, "1r": 0}, []),  # ahead
-        ({"all-items": 0, "skew": 0, "1r": 0}, []),
-        ({"all-items": -1, "skew": 1, "1r": 0}, []),  # depends
+        (over("a", "bcd"), "leads", ("a",), ("b", "c", "d")),
+        (over("ab", "cd"), "ties", ("a", "b"), ("c", "d")),
+        (over("abc", "d") | {("a", "c")}, "ties", ("a", "b"), ("d",)),
+        ({("a", "d")}, "leads-some", ("a",), ("d",)),
+        (set(), "undecided", ("a", "b"), ()),
+        (over("a", "d") | over("b", "c"), "leads-some", ("a",), ("d",)),
     ],
 )
-def test_it_is_said_only_of_pairs_that_no_design_reverses(ahead_in, said):
-    made = KINDS["ahead-elsewhere"].say(Leads(ahead_in))
-    assert [one.subjects for one in made] == said
+def test_the_leading_tier_is_what_nothing_is_ahead_of(pairs, kind, subjects, others):
+    found = said(Leads({"all-items": pairs}), *FINDINGS)
+    assert [(each.kind, each.subjects, each.others) for each in found] == [(kind, subjects, others)]
 
 
-# A system behind in score
+def test_a_reference_that_is_ahead_is_named():
+    ahead = over("a", "bcd") | over("b", "cd")
+    leads = Leads({"all-items": ahead}, references=("a",))
+    (finding,) = said(leads, *FINDINGS)
+    assert (finding.kind, finding.subjects) == ("leads", ("b",))
+    assert "The reference a scores higher." in finding.text
+    (finding,) = said(Leads({"all-items": over("a", "bcd")}, references=("a",)), *FINDINGS)
+    assert finding.text.startswith("The reference a scores higher than b among all items")
 
 
-def test_a_system_behind_in_score_is_better_only_where_its_lists_predict_opinions():
+@pytest.mark.parametrize(
+    ("second", "kind"),
+    [("1r", "depends"), ("skew", "other-question"), ("test-targets", "other-question")],
+)
+def test_a_conflict_is_one_within_a_question(second, kind):
+    leads = Leads({"all-items": {("a", "b")}, second: {("b", "a")}})
+    found = said(leads, "depends", "other-question")
+    assert [(each.kind, each.subjects, each.designs) for each in found] == [
+        (kind, ("a", "b"), ("all-items", second))
+    ]
+
+
+def test_designs_that_leave_a_pair_open_are_no_conflict():
+    assert not said(Leads({"all-items": {("a", "b")}, "1r": set()}), "depends", "other-question")
+
+
+def test_popularity_has_an_answer_of_its_own():
+    order = ("a", "popularity")
+    (one,) = said(
+        Leads({"all-items": {order}, "1r": {order}, "u1r": set()}, order), "beats-popularity"
+    )
+    assert one.designs == ("all-items", "1r")
+    assert "also under 1 of 2 other setups that ask the same" in one.text
+    (one,) = said(Leads({"all-items": set()}, order), "not-above-popularity")
+    assert one.subjects == order
+    (one,) = said(Leads({"all-items": {order[::-1]}}, order[::-1]), "not-above-popularity")
+    assert one.subjects == order
+
+
+# Two lines of evidence
+
+
+def test_better_needs_a_lead_and_liking_within_users():
     evidence = replace(trial("rating-predictor", 1).evidence, random_slice=None)
-    better = {one.subjects for one in KINDS["better-despite"].say(evidence)}
-    liked = {one.subjects for one in KINDS["liked-despite"].say(evidence)}
-    assert ("biased-mf", "popularity") in better
-    assert ("smoothed-average", "popularity") in liked
-    assert not better & liked
-    tells = {one.subjects[0] for one in KINDS["system-opinion"].say(evidence)}
-    assert {a for a, _ in better} <= tells
-    assert not {a for a, _ in liked} & tells
-    assert all(evidence.ahead(b, a) for a, b in better | liked)
-    # What is not claimed cannot be overturned.
-    even = {one.subjects for one in KINDS["break-even"].say(evidence)}
-    assert better <= even
-    assert not liked & even
+    better = {each.subjects for each in KINDS["better"].say(evidence)}
+    disagree = {each.subjects for each in KINDS["evidence-disagrees"].say(evidence)}
+    assert ("smoothed-average", "popularity") in disagree
+    assert all(evidence.ahead(*pair) for pair in better)
+    assert all(evidence.ahead(*pair[::-1]) for pair in disagree)
+    for a, b in better | disagree:
+        assert evidence.liked_pair(a, b).z > 2.25
+    for each in KINDS["evidence-disagrees"].say(evidence):
+        assert "These data cannot tell" in each.text
+        assert "Treat" not in each.text
 
 
-def test_where_fans_rate_what_they_seek_no_system_behind_in_score_is_called_better():
+def test_where_fans_rate_what_they_seek_the_evidence_disagrees_and_nothing_is_preferred():
     one = trial("sought-by-fans", 1)
     evidence = replace(one.evidence, random_slice=None)
-    assert not KINDS["better-despite"].say(evidence)
-    said = KINDS["liked-despite"].say(evidence)
-    assert said
-    for each in said:
-        assert each.assumptions == ()
-        assert "these data cannot tell" in each.text
-        assert "better than" not in each.text
-        assert KINDS["liked-despite"].is_false(each, one.truth) is False
-        # To call it better would be wrong: that is why it is not.
-    assert np.mean([one.truth.liking(*each.subjects) <= 0 for each in said]) > 0.8
+    found = KINDS["evidence-disagrees"].say(evidence)
+    assert found
+    # To prefer what is liked when judged would be wrong: that is why nothing is preferred.
+    assert np.mean([one.truth.liking(*each.subjects) <= 0 for each in found]) > 0.8
+    assert all(KINDS["evidence-disagrees"].is_false(each, one.truth) is False for each in found)
 
 
 # A sample of users

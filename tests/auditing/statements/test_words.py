@@ -44,7 +44,8 @@ FORBIDDEN = [
     *(r"items that are not liked", r"null share", r"\bnan\b", r"corrected for 1 comparisons"),
     *(r"check it on", r"only popular", r"is made by the design"),
 ]
-KEYS = ["kind", "role", "subjects", "designs", "value", "interval", "text", "assumptions"]
+KEYS = ["kind", "role", "subjects", "others", "designs"]
+KEYS += ["value", "interval", "text", "assumptions"]
 
 
 # Audits of several kinds

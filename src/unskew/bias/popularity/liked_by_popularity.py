@@ -1,6 +1,8 @@
-"""`liked_by_popularity`: do the same people like popular items more often than others?"""
+"""`liked_by_popularity`: whether the same people like popular items more often than others."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from unskew.arrays import F64, I32
 from unskew.checks import check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import effective_size
 from unskew.errors import DataError
 from unskew.report.columns import ESTIMATE, Column, Method, Question
 from unskew.report.estimates import Estimates
@@ -24,7 +27,7 @@ POPULAR_LIKING = Question(
         "an item",
         interval="t",
         level=0.95,
-        unit="users and items",
+        unit="users or items",
     ),
 )
 
@@ -54,7 +57,7 @@ def liked_by_popularity(
         The ratings that say how popular items are, under the same ids; `ratings` unless given. An
         item's popularity counts the ratings of others.
     level
-        Of the interval: Student's t, clustered by user and by item.
+        Of the interval: Student's t; the larger jackknife variance of those over users and items.
 
     Returns
     -------
@@ -85,29 +88,43 @@ def liked_by_popularity(
     liked = relevance.is_liked(ratings.value).astype(np.float64)
     # Half a rating for items that nobody else rated.
     x, users = np.log10(np.maximum(others, 0.5)), ratings.user
-    x, liked = _within(x, users), _within(liked, users)
-    spread = float((x**2).sum())
-    if not spread > 0:
+    products, squares = (_moved(x, y, users, ratings.item) for y in (liked, x))
+    if not squares.total > 1e-9 * x.size:
         raise DataError("all rated items have the same number of ratings")
-    slope = float((x * liked).sum()) / spread
-    influence = x * (liked - slope * x) / spread
-    se = np.sqrt(_two_way_variance(influence, users, ratings.item))
-    count = min(np.unique(users).size, items)
-    low, high = student_ends(slope, se, count - 1, level)
+    slope = products.total / squares.total
+    se = np.sqrt(
+        max(_jackknife_variance(slope, products, squares, by) for by in ("by_user", "by_item"))
+    )
+    # Few popular items may carry most of the slope: it is known as from so many equal ones.
+    count = min(effective_size(squares.by_user), effective_size(squares.by_item))
+    low, high = student_ends(slope, se, max(count - 1, 1), level)
     row = {"ratings": len(ratings), "items": items, "value": slope, "se": se, "low": low}
     return Estimates.of_rows(POPULAR_LIKING, [{**row, "high": high}], level=level)
 
 
-def _within(values: F64, users: I32) -> F64:
-    """Return values less their mean over the ratings of the same user."""
-    mean: F64 = np.bincount(users, values) / np.maximum(np.bincount(users), 1)
-    return values - mean[users]
+class _Moved(NamedTuple):
+    """A sum of products within users, and what it loses without each user and each item."""
+
+    total: float
+    by_user: F64
+    by_item: F64
 
 
-def _two_way_variance(influence: F64, users: I32, items: I32) -> float:
-    """Return the variance where ratings of one user, and those of one item, vary together.
+def _moved(x: F64, y: F64, users: I32, items: I32) -> _Moved:
+    """Return the sum of products of two columns, each less its mean over the user's ratings."""
+    number = np.bincount(users)
+    sum_x, sum_y = np.bincount(users, x), np.bincount(users, y)
+    by_user = np.bincount(users, x * y) - sum_x * sum_y / np.maximum(number, 1)
+    # Without one of a user's ratings the means of the others change, too.
+    n, rest_x, rest_y = number[users], sum_x[users] - x, sum_y[users] - y
+    without = rest_x * rest_y / np.maximum(n - 1, 1)
+    lost = x * y - sum_x[users] * sum_y[users] / n + without
+    by_item: F64 = np.bincount(items, lost).astype(np.float64)
+    return _Moved(float(by_user.sum()), by_user, by_item)
 
-    By user plus by item less by rating (Cameron, Gelbach and Miller 2011), at least the larger one.
-    """
-    by_user, by_item = (float((np.bincount(unit, influence) ** 2).sum()) for unit in (users, items))
-    return max(by_user + by_item - float((influence**2).sum()), by_user, by_item)
+
+def _jackknife_variance(slope: float, products: _Moved, squares: _Moved, by: str) -> float:
+    """Return the variance of a slope by what it is without each user, or without each item."""
+    left = squares.total - getattr(squares, by)
+    without = (products.total - getattr(products, by))[left > 0] / left[left > 0]
+    return float(((without - slope) ** 2).sum())
