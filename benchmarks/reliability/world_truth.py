@@ -217,8 +217,8 @@ class WorldTruth:
         expected = self.data.by_id(self.data.world.chance_rated).sum(0)
         x = np.log10(np.maximum(expected, 1e-9))
         like = self.data.like
-        slope = ((x - x.mean()) * (like - like.mean(1, keepdims=True))).sum()
-        return round(float(slope) / max(float(like.size), 1.0), DECIMALS)
+        slopes = like @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+        return round(float(slopes.mean()), DECIMALS)
 
     def _judged_share(self, name: str, system: str) -> float:
         """Return which share of a system's judged recommendations is expected to be so."""

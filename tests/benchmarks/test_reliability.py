@@ -14,7 +14,7 @@ import unskew as us
 from reliability import measure, run
 from reliability.kinds import KINDS
 from reliability.measure import MIX, reliability
-from reliability.records import Recognised, WorldRecord, WorldTask, record_of
+from reliability.records import Answer, Recognised, WorldRecord, WorldTask, record_of
 from reliability.result import KEPT, TOO_FEW, Reliability, problems, verdict
 from reliability.systems import PartTrained, RandomOrder
 from reliability.tally import Count, rate_of
@@ -210,7 +210,10 @@ def fake_audit(task):
         for kind in kinds
     )
     seen = Recognised(world=task.kind, seed=task.seed, pairs=2, named=1, named_by_slice=2)
-    return WorldRecord(world=task.kind, seed=task.seed, counts=counts, recognised=seen)
+    answer = Answer(verdict="not settled", is_clear=True, is_named=True, is_wrong=False)
+    return WorldRecord(
+        world=task.kind, seed=task.seed, counts=counts, recognised=seen, answer=answer
+    )
 
 
 @pytest.fixture
@@ -438,8 +441,8 @@ def test_a_record_counts_what_was_said():
 def check_text(statement):
     text = statement.text
     assert text, statement.kind
-    assert text.endswith("."), text
-    assert text[0].isupper() or text.split()[0] in statement.subjects + statement.designs, text
+    assert text.endswith((".", "?")), text
+    assert text[0].isupper() or text.startswith(statement.subjects + statement.designs), text
     for bad in ("nan", "None", "+−", "−−", "  ", " ,", "..", "inf]", "[]", "()"):
         assert bad not in text, text
     assert not re.search(r" \.(?!\d)", text), text

@@ -149,14 +149,22 @@ def test_expected_opinions_of_rated_pairs_are_those_of_coins(system):
     assert abs(z_of_means(spoken, one.split.mean(one.split.spoken, system))) < 4
 
 
-def test_inflation_is_the_share_of_judged_items_that_only_display_made_liked():
+def test_judged_liking_is_that_beyond_what_is_expected_of_the_user():
     one = case()
+    recorded, rated = (
+        one.data.by_id(table).sum(1, keepdims=True)
+        for table in (one.data.world.chance_recorded_liked, one.data.world.chance_rated)
+    )
+    usual = recorded / rated
     share, error = {}, {}
     for system in SYSTEMS:
         counts = np.array(
             [
-                [over_lists(system, table.astype(float)) for table in (tests & rec & ~liked, tests)]
-                for liked, _, rec, tests in outside_training()
+                [
+                    over_lists(system, table)
+                    for table in (tests * (rec - usual), tests.astype(float))
+                ]
+                for _, _, rec, tests in outside_training()
             ]
         )
         total = counts.sum(0)
@@ -166,10 +174,18 @@ def test_inflation_is_the_share_of_judged_items_that_only_display_made_liked():
     truth = WorldTruth(one.data, one.core, {})
     object.__setattr__(truth, "splits", (one.split,))
     for a, b in (("user-knn", "popularity"), ("popularity", "random")):
-        expected = truth.inflation(a, b)
+        expected = truth.judged_liking(a, b)
         z = (share[a] - share[b] - expected) / np.hypot(error[a], error[b])
         assert abs(z) < 4
-        assert truth.inflation(b, a) == pytest.approx(-expected)
+        assert truth.judged_liking(b, a) == pytest.approx(-expected)
+
+
+def test_popular_liking_is_a_slope_within_users():
+    truth = WorldTruth(case().data, case().core, {})
+    like = truth.data.like
+    x = np.log10(truth.data.by_id(truth.data.world.chance_rated).sum(0))
+    slopes = [np.polyfit(x, row, 1)[0] for row in like]
+    assert truth.popular_liking() == pytest.approx(np.mean(slopes), abs=1e-8)
 
 
 @pytest.mark.slow

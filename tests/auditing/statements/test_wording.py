@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from unskew.auditing.designs import DESIGNS
+from unskew.auditing.statements.setups import ASKED, PHRASES, QUESTIONS, phrase, question
 from unskew.auditing.statements.statement import (
-    PHRASES,
     about,
     decimals,
     names,
     number,
-    phrase,
     points,
     signed,
     with_interval,
@@ -60,3 +59,10 @@ def test_points_and_counts() -> None:
 def test_every_design_has_words() -> None:
     assert set(DESIGNS) <= set(PHRASES)
     assert phrase("mine") == "under mine"
+
+
+def test_every_design_asks_a_question_in_words() -> None:
+    assert set(DESIGNS) <= set(QUESTIONS)
+    assert set(QUESTIONS.values()) == set(ASKED)
+    assert {question(design) for design in ("all-items", "1r", "mine")} == {"recommendation"}
+    assert question("test-targets") == "re-ranking"

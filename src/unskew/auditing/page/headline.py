@@ -16,7 +16,8 @@ from unskew.auditing.measurements import DesignMeans
 from unskew.auditing.page import charts
 from unskew.auditing.page.captions import caption, fragment, verdict
 from unskew.auditing.statements.first_screen import BY_SCORE_ONLY, DEPENDS, NOT_SETTLED, SETTLED
-from unskew.auditing.statements.statement import capital, names, phrase, with_interval
+from unskew.auditing.statements.setups import phrase
+from unskew.auditing.statements.statement import capital, names, with_interval
 from unskew.evaluation.scores import Scores
 from unskew.metrics.names import parse
 from unskew.report.document import Fact, Headline, Picture

@@ -13,7 +13,7 @@ import numpy as np
 
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import Core
-from unskew.auditing.statements.statement import question
+from unskew.auditing.statements.setups import question
 from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.bias.popularity.liked_by_popularity import liked_by_popularity

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from unskew.auditing.statements.evidence import Evidence
+from unskew.auditing.statements.setups import ASKED, phrase, question
 from unskew.auditing.statements.statement import (
-    ASKED,
     Kind,
     KnownTruth,
     Measured,
@@ -18,8 +18,6 @@ from unskew.auditing.statements.statement import (
     decimals,
     names,
     number,
-    phrase,
-    question,
     with_interval,
 )
 from unskew.report.columns import Row

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from unskew.auditing.statements.setups import phrase
 from unskew.report.text import interval
 
 if TYPE_CHECKING:
@@ -27,13 +28,6 @@ TEXTS: dict[str, Any] = tomllib.loads(
 """All texts, as the file holds them."""
 WORDS: dict[str, dict[str, str]] = TEXTS["kinds"]
 """By kind: its role, its rule, its claim and its texts."""
-PHRASES: dict[str, str] = TEXTS["designs"]
-"""Designs as they stand in a sentence."""
-QUESTIONS: dict[str, str] = TEXTS["questions"]
-"""By design: the name of the question that it asks. Between questions nothing is a conflict."""
-ASKED: dict[str, str] = TEXTS["asked"]
-"""By name: the question in words."""
-RECOMMENDATION = "recommendation"
 UNTUNED = "With untuned systems"
 """What findings begin with where systems were trained here and not tuned."""
 
@@ -222,16 +216,6 @@ class Kind:
 
 
 MOST_DIGITS = 6
-
-
-def phrase(design: str) -> str:
-    """Return a design as it stands in a sentence."""
-    return PHRASES.get(design, f"under {design}")
-
-
-def question(design: str) -> str:
-    """Return the name of the question that a design asks."""
-    return QUESTIONS.get(design, RECOMMENDATION)
 
 
 def names(items: Sequence[str], limit: int = 4) -> str:
