@@ -2,25 +2,32 @@
 
     python benchmarks/coverage_of_intervals.py                         # 1,000 data sets per setting
     python benchmarks/coverage_of_intervals.py --data-sets 100 sparse  # one setting, quicker
+    python benchmarks/coverage_of_intervals.py --noise                 # unsteady trainings
 
 The data are not worlds of the library: plain numpy, users new in every data set, items fixed. Six
 systems are trained on every split, and two designs judge them (all items; all but the most popular
 tenth): 30 differences per data set. The rule of `contrast_errors` was fixed on the settings in
 DEVELOPMENT; those in CHECKED were run after that. The tail of simultaneous intervals was fixed on
 DEVELOPMENT too, after "factors" and "tiny" had been seen without it.
+
+With `--noise` nothing is trained: values are a user's part that all splits share, test noise of
+each split, and training noise that all users of a split share, alike for all systems or not. There
+the width is counted too: by how much it differs by chance between ten data sets.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.engine.threads import one_blas_thread
-from unskew.stats.influence import SplitInfluence, pair_errors
+from unskew.stats.compare.pair_errors import pair_errors
+from unskew.stats.influence import SplitInfluence
 from unskew.stats.intervals.shares import wilson
 from unskew.stats.pairing import all_pairs
 from unskew.stats.simultaneous import Tail, critical_value, largest_t, user_blocks
@@ -71,6 +78,21 @@ CHECKED = {
     "ten splits": Setting(ratings=20, clusters=5, boost=12, splits=10),
 }
 SETTINGS = {**DEVELOPMENT, **CHECKED}
+NOISE = {
+    "none": (0.0,) * 6,
+    "small": (0.5,) * 6,
+    "moderate": (2.0,) * 6,
+    "large": (20.0,) * 6,
+    "one, little": (3.0, 0, 0, 0, 0, 0),
+    "one": (10.0, 0, 0, 0, 0, 0),
+    "one, huge": (100.0, 0, 0, 0, 0, 0),
+    "two": (8.0, 8.0, 0, 0, 0, 0),
+    "graded": (0.0, 0.3, 1.0, 2.0, 4.0, 8.0),
+}
+"""Variance of the training noise of each of six systems, in parts of the test noise of its mean."""
+ONE_DESIGN = "one design"
+"""The setting in which all systems are unsteady under one of several designs (20 parts)."""
+NOISY_USERS = 200
 
 
 class Items:
@@ -154,7 +176,8 @@ def influence(values: NDArray, counted: NDArray[np.bool_]) -> SplitInfluence:
 def half_widths(designs: list, target: str, seed: int) -> tuple[NDArray, NDArray, float]:
     """Return differences and standard errors of all designs and pairs, and the critical value."""
     blocks = user_blocks(designs[0][0].influence.shape[0], 0)
-    errors = [pair_errors(one, PAIRS, blocks, target=target, level=LEVEL) for one in designs]
+    named = {str(number): splits for number, splits in enumerate(designs)}
+    errors = list(pair_errors(named, PAIRS, blocks, target=target, level=LEVEL).values())
     largest = largest_t([one.influence for one in errors], DRAWS, seed)
     difference = np.concatenate([one.difference for one in errors])
     se = np.concatenate([one.se for one in errors])
@@ -216,13 +239,70 @@ def report(kind: str, name: str, splits: int, parts: tuple, truth: NDArray) -> s
     )
 
 
+def noisy_splits(
+    rng: np.random.Generator, splits: int, noise: NDArray, mixed: float
+) -> Iterator[list[SplitInfluence]]:
+    """Draw the splits of every design; `noise` is designs x systems, true differences are 0.
+
+    `mixed` is the share of the variance of every part that designs have in common.
+    """
+    users, systems, test_noise = NOISY_USERS, noise.shape[1], 1.44
+    shapes = ((users, systems), (splits, users, systems), (splits, systems), (systems,))
+    common = [rng.normal(size=shape) for shape in shapes]
+    for variance in noise * test_noise / users:
+        stays, test, split, data = (
+            np.sqrt(mixed) * part + np.sqrt(1 - mixed) * rng.normal(size=part.shape)
+            for part in common
+        )
+        # What new ratings and new users in the training change in all splits of a data set.
+        moved = np.sqrt(0.5 * variance + 0.75 / users) * data
+        values = stays + moved + (np.sqrt(variance) * split)[:, None] + np.sqrt(test_noise) * test
+        yield [influence(part, np.ones(users, np.bool_)) for part in values]
+
+
+def noise_report(name: str, splits: int, designs: int, mixed: float, count: int, seed: int) -> str:
+    """Return a line: coverage, and how much wider the widest of ten intervals is by chance."""
+    rows = np.array([[20.0] * 6, *[[0.0] * 6] * 3]) if name == ONE_DESIGN else NOISE[name]
+    noise = np.broadcast_to(np.asarray(rows), (designs, 6))
+    parts = []
+    for number in range(count):
+        rng = np.random.default_rng([seed, splits, designs, number])
+        drawn = list(noisy_splits(rng, splits, noise, mixed))
+        parts.append(half_widths(drawn, "retrained", number))
+    difference, se, critical = (np.array(part) for part in zip(*parts, strict=True))
+    line = report("retrained", name, splits, (difference, se, critical), np.zeros(1))
+    half = (critical[:, None] * se)[: count // 10 * 10].reshape(-1, 10, se.shape[1])
+    widest = half.max(axis=1) / half.min(axis=1)
+    return (
+        f"{line}   {designs} {mixed:.1f}   {np.median(half):.3f}   {np.median(widest):.1f} "
+        f"{np.quantile(widest, 0.95):.1f}"
+    )
+
+
+def noise_table(count: int, seed: int) -> None:
+    """Print the table of unsteady trainings: settings of noise, splits, designs."""
+    print(
+        "target     setting    splits   single [95 %]     least, most pair   all at once [95 %]"
+        "   designs, mixed   half-width   widest of ten: median, 95 %"
+    )
+    for designs, mixed in ((4, 0.5), (4, 0.9), (1, 0.5)):
+        for splits in (3, 5, 10):
+            for name in (*NOISE, *([ONE_DESIGN] if designs == 4 else [])):
+                print(noise_report(name, splits, designs, mixed, count, seed), flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("settings", nargs="*", default=list(SETTINGS))
     parser.add_argument("--data-sets", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--noise", action="store_true")
     given = parser.parse_args()
+    if given.noise:
+        with one_blas_thread():
+            noise_table(given.data_sets, given.seed)
+        return
     print("target     setting    splits   single [95 %]     least, most pair   all at once [95 %]")
     with one_blas_thread():
         for name in given.settings:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask
+from unskew.arrays import F64, Mask
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
-from unskew.stats.pairing import Pairs, list_weights
-from unskew.stats.special import student_t_quantile
+from unskew.stats.pairing import list_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,107 +107,3 @@ def distinct_splits(splits: Sequence[SplitInfluence]) -> list[SplitInfluence]:
 RETRAINED = "retrained"
 LISTS = "lists"
 TARGETS = (RETRAINED, LISTS)
-TRAINING_SHARE = 0.75
-"""What a user adds by being trained on, in parts of the variance between users."""
-ONE_SPLIT_SHARE = 0.25
-"""The same with one split, in parts of the variance over users: test noise cannot be told apart."""
-COMMON_SHARE = 0.5
-"""What the training ratings add beyond these splits, in parts of the common variance."""
-_USERS_AT_ONCE = 4_096
-_ROUNDING = 1e-13
-
-
-@dataclass(frozen=True, eq=False)
-class PairErrors:
-    """The differences of all pairs of one design, their standard errors and their influences."""
-
-    difference: F64
-    se: F64
-    """Times the ratio of Student's to the normal quantile: to be used with normal quantiles."""
-    influence: F64
-    """Blocks of users x pairs: means over the splits."""
-    users: int
-    splits: int
-
-
-def pair_errors(
-    splits: Sequence[SplitInfluence], pairs: Pairs, blocks: I64, *, target: str, level: float
-) -> PairErrors:
-    """Return the mean difference of each pair over distinct splits, with its error.
-
-    Parameters
-    ----------
-    splits
-        The distinct splits.
-    pairs
-        The columns of the systems.
-    blocks
-        The block of each user; see `user_blocks`.
-    target
-        `retrained` or `lists`.
-    level
-        Of the single intervals: sets Student's quantile.
-    """
-    first, second = pairs.first, pairs.second
-    count = len(splits)
-    means = np.stack([split.means for split in splits])
-    by_split = means[:, first] - means[:, second]
-    difference = by_split.mean(axis=0)
-    size = np.maximum(np.abs(means[:, first]), np.abs(means[:, second])).max(axis=0)
-    influence, squares, within_splits = _influences(splits, pairs, blocks)
-    users = int(np.logical_or.reduce([split.counted for split in splits]).sum())
-    correction = users / (users - 1)
-    over_users = correction * squares
-    trained = common = np.zeros_like(over_users)
-    if target == RETRAINED and count == 1:
-        trained = ONE_SPLIT_SHARE * over_users
-    if target == RETRAINED and count > 1:
-        trained = TRAINING_SHARE * np.maximum(over_users - correction * within_splits / count, 0.0)
-        spread = np.maximum(by_split.var(axis=0, ddof=1) - within_splits, 0.0)
-        common = (COMMON_SHARE + 1 / count) * spread
-    variance = over_users + trained + common
-    # A difference that is the same for every user leaves rounding errors, which are no variance.
-    variance[variance <= (_ROUNDING * size) ** 2] = 0.0
-    difference[np.abs(difference) <= _ROUNDING * size] = 0.0
-    factor = _student_factor(variance, common, users, count, level)
-    se = np.sqrt(variance) * factor
-    return PairErrors(difference, se, influence, users, count)
-
-
-def _influences(
-    splits: Sequence[SplitInfluence], pairs: Pairs, blocks: I64
-) -> tuple[F64, F64, F64]:
-    """Return the influences, means over splits: of blocks of users, and their sums of squares.
-
-    Last, the test noise of one split's difference: each user's variance over splits.
-    """
-    count, users = len(splits), splits[0].influence.shape[0]
-    influence = np.zeros((int(blocks.max(initial=-1)) + 1, len(pairs)))
-    squares, within_splits = np.zeros(len(pairs)), np.zeros(len(pairs))
-    for low in range(0, users, _USERS_AT_ONCE):
-        part = slice(low, low + _USERS_AT_ONCE)
-        by_split = [
-            split.influence[part][:, pairs.first] - split.influence[part][:, pairs.second]
-            for split in splits
-        ]
-        mean = sum(by_split[1:], start=by_split[0]) / count
-        squares += (mean**2).sum(axis=0)
-        np.add.at(influence, blocks[part], mean)
-        if count > 1:
-            for values in by_split:
-                within_splits += ((values - mean) ** 2).sum(axis=0) / (count - 1)
-    return influence, squares, within_splits
-
-
-def _student_factor(variance: F64, common: F64, users: int, splits: int, level: float) -> F64:
-    """Return Student's quantile by the normal one, with Satterthwaite's degrees of freedom."""
-    remainder = variance - common
-    with np.errstate(divide="ignore", invalid="ignore"):
-        df = variance**2 / (remainder**2 / (users - 1) + common**2 / max(splits - 1, 1))
-    freedom = np.floor(np.where(variance > 0, df, users - 1) + 1e-9)
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    factors = [
-        student_t_quantile((1 + level) / 2, max(degrees, 1.0)) / normal
-        for degrees in freedom.tolist()
-    ]
-    return np.array(factors)

@@ -26,16 +26,15 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
+from unskew.stats.compare.pair_errors import PairErrors, pair_errors
 from unskew.stats.influence import (
     LISTS,
     RETRAINED,
     TARGETS,
-    PairErrors,
     SplitInfluence,
     averaged_lists,
     common_users,
     distinct_splits,
-    pair_errors,
     split_influence,
 )
 from unskew.stats.pairing import all_pairs
@@ -246,7 +245,8 @@ def contrasts(
         `retrained`: the intervals are about the systems trained anew on new ratings of new users
         from the same population. Users are new to the test and to the training, so that this
         takes the variance over users, a part for the training, and what moves all users of
-        a split together; give at least three splits. `lists`: about these lists on new users; the
+        a split together, pooled over pairs and designs (`pair_errors`); give at least three
+        splits. `lists`: about these lists on new users; the
         variance over users only.
     level
         Of the intervals; 1 - level is the error of the whole family.
@@ -282,7 +282,7 @@ def contrasts(
     design     a      b      lead of a              95% CI       p  detectable
     all-items  sharp  blunt    +0.1507  [+0.1232, +0.1781]  0.0002      0.0369
                       dull     +0.1740  [+0.1523, +0.1957]  0.0002      0.0291
-               blunt  dull     +0.0233  [−0.0024, +0.0491]  0.0768      0.0347
+               blunt  dull     +0.0233  [−0.0016, +0.0482]  0.0652      0.0335
     <BLANKLINE>
     95% CI: t, by user; all together (largest |t| of 3 differences)
     p: t test, corrected by the largest |t| of 3 differences
@@ -299,10 +299,8 @@ def contrasts(
     splits, notes = _splits(parts, label, sorted(names), users or {})
     pairs = all_pairs(len(names))
     blocks = user_blocks(next(iter(splits.values()))[0].influence.shape[0], seed)
-    errors = {
-        design: pair_errors(splits[design], pairs, blocks, target=target, level=level)
-        for design in sorted(parts)
-    }
+    in_order = {design: splits[design] for design in sorted(parts)}
+    errors = pair_errors(in_order, pairs, blocks, target=target, level=level)
     largest = largest_t([error.influence for error in errors.values()], resamples, seed)
     critical = critical_value(largest, level)
     if math.isinf(critical):
