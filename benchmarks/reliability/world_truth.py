@@ -142,7 +142,7 @@ def split_truth(data: KnownData, part: SplitLists, k: int) -> SplitTruth:
         choice=rasch(spoken.sum(1), spoken.sum(0), tested)[warm],
         liking=(like * (1 - (1 - share) * if_liked) / outside)[warm],
         judged=(share * rated / outside)[warm],
-        inflated=(share * (recorded - like * if_liked) / outside)[warm],
+        inflated=(share * data.by_id(world.chance_inflated) / outside)[warm],
     )
 
 

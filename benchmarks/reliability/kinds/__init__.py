@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from reliability.ingredients import Draft
-from reliability.kinds import displayed, named_worlds, no_taste, own_systems, raters, tastes
+from reliability.kinds import (
+    displayed,
+    easy,
+    named_worlds,
+    no_taste,
+    own_systems,
+    popularity,
+    raters,
+    shapes,
+    tastes,
+)
 from reliability.known_world import KnownWorld
 
 
@@ -73,15 +83,37 @@ _TABLE = (
     ("focused-mild", raters.focused_mild, {}),
     ("drift", raters.drift, {}),
     ("two-markets", raters.two_markets, {}),
-    ("tail", raters.tail, {}),
-    ("display-popular", raters.display_popular, {}),
-    ("quality-popular", raters.quality_popular, VISIBLE),
-    ("mixed-popular", raters.mixed_popular, {}),
-    ("strong-taste", raters.strong_taste_random, VISIBLE),
-    ("strong-taste-popular", raters.strong_taste_popular, VISIBLE),
-    ("strong-taste-selection", raters.strong_taste_selection, VISIBLE),
-    ("strong-taste-popular-selection", raters.strong_taste_popular_selection, VISIBLE),
-    ("clear-quality", raters.clear_quality, VISIBLE),
+    ("tail", popularity.tail, {}),
+    ("display-popular", popularity.display_popular, {}),
+    ("quality-popular", popularity.quality_popular, VISIBLE),
+    ("mixed-popular", popularity.mixed_popular, {}),
+    ("strong-taste", easy.strong_taste_random, VISIBLE),
+    ("strong-taste-popular", easy.strong_taste_popular, VISIBLE),
+    ("strong-taste-selection", easy.strong_taste_selection, VISIBLE),
+    ("strong-taste-popular-selection", easy.strong_taste_popular_selection, VISIBLE),
+    ("clear-quality", easy.clear_quality, VISIBLE),
+    ("new-items", own_systems.new_items, {}),
+    ("households", raters.households, ADVERSARIAL),
+    ("herding", raters.herding, {}),
+    ("heavy-light", raters.heavy_and_light, {}),
+    ("generous-newcomers", raters.generous_newcomers, {}),
+    ("complainers", raters.complainers, {}),
+    ("extremes", raters.extremes, {}),
+    ("bots", raters.bots, {}),
+    ("fans-rate", raters.fans_rate, {}),
+    ("half-quality", popularity.half_quality, {}),
+    ("price", popularity.price, {}),
+    ("position-quality", popularity.position_quality, {}),
+    ("familiar-liked", popularity.familiar_liked, {}),
+    ("recsys-exploration", displayed.recommended_exploration, {}),
+    ("recsys-wrong", displayed.recommended_wrong, {}),
+    ("dense-small", shapes.dense_small, {"users": (100, 140), "items": (80, 100)}),
+    ("very-sparse", shapes.very_sparse, {"users": (700, 900), "items": (300, 450)}),
+    ("few-items", shapes.few_items, {"users": (700, 900), "items": (45, 60)}),
+    ("thumbs", shapes.thumbs, {}),
+    ("series", shapes.series, {}),
+    ("seasonal", shapes.seasonal, {}),
+    ("countries", shapes.countries, {}),
 )
 """Worlds are audited, and shown in tables, in this order."""
 
