@@ -15,6 +15,7 @@ from reliability.kinds import (
     own_systems,
     popularity,
     raters,
+    semi_real,
     shapes,
     tastes,
 )
@@ -33,8 +34,15 @@ class Kind:
     """Whether a condition of statements about truth does not hold in its worlds."""
     where_better_is_visible: bool = False
     """Whether, by construction, a truly better system should be recognised as such here."""
+    source: str = ""
+    """Which real data its worlds need, one of `semi_real.SOURCES`; none unless named."""
     users: tuple[int, int] = (400, 900)
     items: tuple[int, int] = (250, 600)
+
+    @property
+    def missing(self) -> str:
+        """What is missing for its worlds, as a sentence; empty where they can be made."""
+        return semi_real.missing(self.source) if self.source else ""
 
     def __call__(self, seed: int) -> KnownWorld:
         """Make the world of a seed."""
@@ -117,9 +125,7 @@ _TABLE = (
 )
 """Worlds are audited, and shown in tables, in this order."""
 
-KINDS: Mapping[str, Kind] = {
-    name: Kind(name, draw, draw.__doc__ or "", **marks) for name, draw, marks in _TABLE
-} | {
+_NAMED = {
     f"named-{name}": Kind(
         f"named-{name}",
         partial(named_worlds.named_world, name=name),
@@ -128,4 +134,32 @@ KINDS: Mapping[str, Kind] = {
     )
     for name in named_worlds.NAMES
 }
-"""By name; `KINDS["taste"](seed)` makes a world."""
+_SEMI_REAL = {
+    f"{source}-{exposure}": Kind(
+        f"{source}-{exposure}",
+        partial(semi_real.semi_real, source=source, exposure=exposure),
+        semi_real.about(source, exposure),
+        source=source,
+        users=settings.users,
+        items=settings.items,
+    )
+    for source, settings in semi_real.SOURCES.items()
+    for exposure in semi_real.ABOUT
+} | {
+    "cm100k-familiar": Kind(
+        "cm100k-familiar", semi_real.familiar, semi_real.FAMILIAR_ABOUT, source="cm100k"
+    )
+}
+
+KINDS: Mapping[str, Kind] = {
+    name: Kind(name, draw, draw.__doc__ or "", **marks) for name, draw, marks in _TABLE
+} | {**_NAMED, **_SEMI_REAL}
+"""By name; `KINDS["taste"](seed)` makes a world. The table is the same everywhere: it has the kinds
+that need data where the data are missing, too."""
+
+
+def at_hand() -> tuple[list[str], list[str]]:
+    """Return the kinds whose worlds can be made here, and in words why others cannot."""
+    reasons = {name: kind.missing for name, kind in KINDS.items()}
+    names = [name for name, reason in reasons.items() if not reason]
+    return names, list(dict.fromkeys(reason for reason in reasons.values() if reason))

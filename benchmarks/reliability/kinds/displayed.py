@@ -214,16 +214,32 @@ def recommended_exploration(draft: Draft) -> KnownWorld:
     like = draft.factor_taste(
         draft.between(0.25, 0.35), strength=draft.between(0.8, 1.4), quality=0.5
     )
-    odds = np.log(like / (1 - like))
-    estimate = odds + odds.std() * draft.rng.standard_normal(like.shape)
-    least = np.partition(estimate, -CHOSEN, axis=1)[:, -CHOSEN]
-    explored = draft.between(0.25, 0.4)
-    exposure = explored / draft.items + (1 - explored) / CHOSEN * (estimate >= least[:, None])
+    exposure = best_and_others(draft, like, explored=draft.between(0.25, 0.4))
     exposure *= draft.activity()[:, None]
     chances = rated(
         like, exposure, per_user=draft.between(18, 28), if_disliked=draft.between(0.4, 0.6)
     )
     return draft.world(like, chances)
+
+
+def best_and_others(draft: Draft, like: F64, explored: float) -> F64:
+    """Return the exposure by a recommender that shows what it holds for best, and explores.
+
+    Parameters
+    ----------
+    draft
+        Whose generator draws what the recommender does not know.
+    like
+        The chances to like, whose log odds it knows up to noise as large as a user's differences.
+    explored
+        The share of exposure that is drawn at random.
+    """
+    odds = np.log(like / (1 - like))
+    estimate = odds + odds.std(axis=1, keepdims=True) * draft.rng.standard_normal(like.shape)
+    least = np.partition(estimate, -CHOSEN, axis=1)[:, -CHOSEN]
+    is_chosen = estimate >= least[:, None]
+    exposure: F64 = explored / draft.items + (1 - explored) / CHOSEN * is_chosen
+    return exposure
 
 
 def recommended_wrong(draft: Draft) -> KnownWorld:
