@@ -28,6 +28,12 @@ LIKED = 4.0
 """The smallest liked rating of explicit data."""
 LIKED_STARS = np.array([4.0, 5.0])
 DISLIKED_STARS = np.array([1.0, 2.0, 3.0])
+OWN = 0.4
+"""What a user's own opinion weighs where the others' average stands beside an item."""
+SHARED = 0.9
+"""The share of pairs about which a household has one opinion and one rating."""
+INDEPENDENT = "users-are-independent"
+"""The condition that no user's ratings are another's: households break it."""
 STAY = 0.05
 """How long a user stays from arrival, as a share of the whole span."""
 # When worlds with time begin, and how long they last: 2020, three years, in microseconds.
@@ -69,8 +75,17 @@ class KnownWorld:
     swayed: F64 | None = None
     """[population, items]: the chance that a rated pair that is not liked is recorded as liked,
     because it was displayed; None = 0."""
+    crowd: F64 | None = None
+    """[items]: the average star that stands beside an item. A user then records the whole star that
+    is nearest to `OWN` of the user's own opinion and the others' average for the rest."""
+    extreme: Mask | None = None
+    """[population]: who records nothing but the lowest and the highest star."""
+    household: int = 1
+    """How many users make a household: they have one taste, and `SHARED` of their opinions and
+    ratings in common, star by star."""
     broken: frozenset[str] = frozenset()
-    """Which of `CONDITIONS` do not hold here. The kind sets it, before anything is audited."""
+    """Which of `CONDITIONS`, or `INDEPENDENT`, do not hold here. The kind sets it, before anything
+    is audited."""
     users: int
     """Of one data set."""
     implicit: bool = False
@@ -95,14 +110,20 @@ class KnownWorld:
             if not (matrix.min() >= 0 and matrix.max() <= 1):
                 raise SettingError(f"{name}: chances must be numbers from 0 to 1")
             object.__setattr__(self, name, frozen(matrix))
-        if unknown := self.broken - set(CONDITIONS):
+        conditions = [*CONDITIONS, INDEPENDENT]
+        if unknown := self.broken.difference(conditions):
             raise SettingError(
-                f"broken: unknown conditions {sorted(unknown)}; known ones: {', '.join(CONDITIONS)}"
+                f"broken: unknown conditions {sorted(unknown)}; known ones: {', '.join(conditions)}"
             )
-        for name, size in (("arrival", shape[0]), ("released", shape[1])):
-            moments = getattr(self, name)
-            if moments is not None and moments.shape != (size,):
-                raise SettingError(f"{name}: expected {size} moments, got {moments.shape}")
+        by_user, by_item = ("arrival", "extreme"), ("released", "crowd")
+        for name in (*by_user, *by_item):
+            values, size = getattr(self, name), shape[name in by_item]
+            if values is not None and values.shape != (size,):
+                raise SettingError(f"{name}: expected {size} values, got {values.shape}")
+        if self.crowd is not None and (self.extreme is not None or self.implicit):
+            raise SettingError("crowd: it needs users who record any star")
+        if self.household < 1 or self.users % self.household:
+            raise SettingError(f"household: {self.users} users are no households of that size")
 
     @property
     def items(self) -> int:
@@ -123,10 +144,22 @@ class KnownWorld:
         if self.implicit:
             return self.chance_rated
         chance = self.like * self.rated_if_liked
-        if self.swayed is not None:
+        if self.crowd is not None:
+            chance = chance * _recorded_liked(LIKED_STARS, self.crowd) + self.chance_inflated
+        elif self.swayed is not None:
             chance += (1 - self.like) * self.rated_if_disliked * self.swayed
         result: F64 = frozen(chance)
         return result
+
+    @cached_property
+    def chance_inflated(self) -> F64:
+        """[population, items]: the chance that a pair is rated, recorded as liked, and is not."""
+        if self.crowd is None:
+            return self.chance_recorded_liked - self.like * self.rated_if_liked
+        swayed = 0.0 if self.swayed is None else self.swayed
+        recorded = swayed * _recorded_liked(LIKED_STARS, self.crowd)
+        recorded = recorded + (1 - swayed) * _recorded_liked(DISLIKED_STARS, self.crowd)
+        return (1 - self.like) * self.rated_if_disliked * recorded
 
     def data(self, number: int) -> KnownData:
         """Draw a data set: number 0 is the audited one, others are fresh ones.
@@ -135,14 +168,17 @@ class KnownWorld:
         distribution of users, and the users of two data sets are as independent as their coins.
         """
         rng = generator(self.seed, "self-test", self.kind, "data", number)
-        members: I32 = rng.integers(len(self.like), size=self.users).astype(np.int32)
-        realised = rng.random((self.users, self.items)) < self.like[members]
+        families = self.users // self.household
+        drawn: I32 = rng.integers(len(self.like), size=families).astype(np.int32)
+        members = np.repeat(drawn, self.household)
+        coins = _Coins(rng, (families, self.household, self.items))
+        realised = coins.of_pairs() < self.like[members]
         chance = np.where(realised, self.rated_if_liked[members], self.rated_if_disliked[members])
-        user, item = np.nonzero(rng.random((self.users, self.items)) < chance)
+        user, item = np.nonzero(coins.of_pairs() < chance)
         liked = realised[user, item]
         if self.swayed is not None:
-            liked |= rng.random(user.size) < self.swayed[members[user], item]
-        value = _values(liked, rng)
+            liked |= coins.of(user, item) < self.swayed[members[user], item]
+        value = self._stars(liked, coins.of(user, item), members[user], item)
         time = self._times(members[user], item, rng)
         numbered = _numbered(user, item, None if self.implicit else value, time)
         return KnownData(
@@ -154,6 +190,13 @@ class KnownWorld:
             user_row=numbered.rows,
             item_column=numbered.columns,
         )
+
+    def _stars(self, liked: Mask, coin: F64, member: I32, item: I64) -> F64:
+        """Return the stars that are recorded of pairs that look liked or not."""
+        values = _values(liked, coin)
+        if self.extreme is not None:
+            values = np.where(self.extreme[member], np.where(liked, 5.0, 1.0), values)
+        return values if self.crowd is None else _with_crowd(values, self.crowd[item])
 
     def _times(self, row: I32, item: I64, rng: np.random.Generator) -> I64 | None:
         """Return when each rating was given, None in a world without time."""
@@ -189,6 +232,12 @@ class KnownData:
     def liked(self) -> float:
         """The smallest liked rating."""
         return 1.0 if self.world.implicit else LIKED
+
+    @property
+    def households(self) -> I32:
+        """For each user number of `ratings` the number of the household."""
+        result: I32 = self.user_row // np.int32(self.world.household)
+        return result
 
     @cached_property
     def like(self) -> F64:
@@ -227,7 +276,7 @@ class KnownData:
         rng = generator(self.world.seed, "self-test", self.world.kind, "random", self.number, pairs)
         cell = np.sort(rng.choice(size, pairs, replace=False, shuffle=False))
         user, item = np.divmod(cell, shape[1])
-        value = _values(self.truly_liked[user, item], rng)
+        value = _values(self.truly_liked[user, item], rng.random(size=pairs))
         return Ratings(
             users=self.ratings.users,
             items=self.ratings.items,
@@ -268,13 +317,54 @@ def _codes(known: Ids, others: Ids) -> I32:
     return known.codes(others.values)
 
 
-def _values(liked: Mask, rng: np.random.Generator) -> F64:
-    """Draw stars: nothing but whether they are liked means anything."""
-    which = rng.random(liked.size)
-    low = DISLIKED_STARS[(which * DISLIKED_STARS.size).astype(np.int64)]
-    high = LIKED_STARS[(which * LIKED_STARS.size).astype(np.int64)]
+def _values(liked: Mask, coin: F64) -> F64:
+    """Return stars by coins: nothing but whether they are liked means anything."""
+    low = DISLIKED_STARS[(coin * DISLIKED_STARS.size).astype(np.int64)]
+    high = LIKED_STARS[(coin * LIKED_STARS.size).astype(np.int64)]
     values: F64 = np.where(liked, high, low)
     return values
+
+
+def _with_crowd(stars: F64, average: F64) -> F64:
+    """Return the whole stars that users record who see the others' average."""
+    result: F64 = np.rint(OWN * stars + (1 - OWN) * average)
+    return result
+
+
+def _recorded_liked(stars: F64, average: F64) -> F64:
+    """Return, by item, which share of opinions with these stars is recorded as liked."""
+    result: F64 = (_with_crowd(stars[:, None], average) >= LIKED).mean(axis=0)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Coins:
+    """Coins for pairs of users and items; members of a household share most of theirs."""
+
+    rng: np.random.Generator
+    shape: tuple[int, int, int]
+    """Households, users of each, items."""
+
+    @cached_property
+    def is_shared(self) -> Mask:
+        """[households, users, items]: where a user has the coins of the household's first."""
+        result: Mask = self.rng.random(self.shape) < SHARED
+        return result
+
+    def of_pairs(self) -> F64:
+        """Toss a coin for each pair."""
+        families, household, items = self.shape
+        if household == 1:
+            return self.rng.random((families, items))
+        is_shared, coin = self.is_shared, self.rng.random(self.shape)
+        result: F64 = np.where(is_shared, coin[:, :1], coin).reshape(families * household, items)
+        return result
+
+    def of(self, user: I64, item: I64) -> F64:
+        """Toss a coin for some pairs."""
+        if self.shape[1] == 1:
+            return self.rng.random(user.size)
+        return self.of_pairs()[user, item]
 
 
 class _Numbered(NamedTuple):

@@ -4,7 +4,8 @@
         [--store build/reliability] [-o rates.json] [--quiet]
 
 Without --worlds, the mix of worlds is the one behind the rates that reports show. With --store, a
-run that was stopped goes on. `make reliability` writes the rates that the package ships.
+run that was stopped goes on. Kinds of worlds that need real data are left out where UNSKEW_DATA
+does not hold them. `make reliability` writes the rates that the package ships.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from reliability.kinds import at_hand
 from reliability.measure import reliability
 from unskew.cli import outputs
 from unskew.cli.inputs import between_commas
@@ -26,11 +28,16 @@ WORLDS = {"worlds": Stage("audits of simulated worlds", 1, "worlds")}
 def main(words: list[str] | None = None) -> None:
     """Audit simulated worlds; print how often statements are false, and write the rates."""
     options = _options(words)
+    kinds, reasons = between_commas(options.kinds), []
+    if kinds is None:
+        kinds, reasons = at_hand()
+    for reason in reasons:
+        print(reason, file=sys.stderr)
     number = {} if options.worlds is None else {"worlds": options.worlds, "least": 0}
     with stages_progress(options.quiet, WORLDS, tuple(WORLDS)) as move:
         result = reliability(
             **number,
-            kinds=between_commas(options.kinds),
+            kinds=kinds,
             store=options.store,
             workers=options.workers,
             progress=move,

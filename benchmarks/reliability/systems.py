@@ -1,4 +1,4 @@
-"""Systems of the self-test: equal ones, which chance alone tells apart, and rating predictors."""
+"""Systems of the self-test: equal ones, rating predictors, one that launches new items."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unskew.arrays import frozen
 from unskew.data.ratings import Ratings
-from unskew.recommend.model import Algorithm, Model
+from unskew.recommend.model import Algorithm, Model, SameForAll
+from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.sgd import BiasedMF
 from unskew.recommend.simple import Popularity, Random, SmoothedAverage
 from unskew.settings import count, declare, share
@@ -55,6 +57,48 @@ class PartTrained(Algorithm):
         kept = train.take(rng.random(len(train)) < self.part)
         return self.algorithm.fit(kept if len(kept) else train, rng)
 
+
+@dataclass(frozen=True)
+class Launch(Algorithm):
+    """A few items with the best average, and then those with the fewest ratings.
+
+    Examples
+    --------
+    Item 9 is the best known one, item 8 has the fewest ratings of the others.
+
+    >>> import unskew as us
+    >>> from reliability.systems import Launch
+    >>> train = us.read_ratings(
+    ...     {"user": [1, 2, 1, 1, 2], "item": [7, 7, 8, 9, 9], "rating": [1, 2, 2, 5, 5]}
+    ... )
+    >>> score = Launch(good=1).fit(train).item_score
+    >>> [train.items.raw([item])[0] for item in (-score).argsort()]
+    [9, 8, 7]
+    """
+
+    good: int = count(4, "How many items with a good average come first.", least=0)
+
+    name: ClassVar[str] = "launch"
+    draw_name: ClassVar[str] = "launch"
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        """Count ratings, and put the items with the best averages before the others."""
+        number = np.bincount(train.item, minlength=len(train.items))
+        # Items are ranked from the fewest ratings on; chance decides among equal ones.
+        score = 1 / (number + 1.0 + 0.1 * rng.random(number.size))
+        average = SmoothedAverage().fit(train, rng).item_score
+        best = np.argsort(-average, kind="stable")[: self.good]
+        score[best] = 1 + average[best] / 5
+        return SameForAll(frozen(score))
+
+
+LAUNCH: Mapping[str, Algorithm] = {
+    "production": Popularity(),
+    "candidate": Launch(),
+    "average": SmoothedAverage(),
+    "user-knn": UserKNN(),
+}
+"""A candidate that launches new items, against production and two usual systems."""
 
 RATING_PREDICTORS: Mapping[str, Algorithm] = {
     "popularity": Popularity(),

@@ -143,3 +143,104 @@ def test_clear_quality_is_not_popularity(seed):
     assert 0.75 <= quality.max() <= 0.85
     popular, unpopular = by_popularity(quality, one.chance_rated)
     assert abs(popular - unpopular) < 0.1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_newcomers_are_generous_late_and_few_in_ratings(seed):
+    one = world("generous-newcomers", seed)
+    mean, count = one.like.mean(axis=1), one.chance_rated.sum(axis=1)
+    newcomer = mean > 0.48
+    assert 0.2 < newcomer.mean() < 0.45
+    assert (one.arrival[newcomer] >= 0.67).mean() > 0.9
+    assert (one.arrival[~newcomer] >= 0.67).mean() < 0.4
+    assert mean[newcomer].mean() > mean[~newcomer].mean() + 0.25
+    assert count[newcomer].mean() < 0.5 * count[~newcomer].mean()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_complainers_rate_what_they_dislike(seed):
+    one = world("complainers", seed)
+    share = np.unique((one.rated_if_liked / one.rated_if_disliked).round(9)[:, 0])
+    assert share[0] == pytest.approx(0.1)
+    assert 2.5 <= share[1] <= 5.001
+    # How they rate has nothing to do with what they like, nor with what is displayed.
+    complains = one.rated_if_liked[:, 0] < one.rated_if_disliked[:, 0]
+    assert 0.2 < complains.mean() < 0.45
+    assert abs(one.like[complains].mean() - one.like[~complains].mean()) < 0.02
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_extreme_users_rate_what_they_feel_strongly_about(seed):
+    one = world("extremes", seed)
+    extreme = one.extreme
+    relative = one.chance_rated / np.median(one.chance_rated[~extreme], axis=0)
+    sure, unsure = np.abs(one.like - 0.5) > 0.4, np.abs(one.like - 0.5) < 0.1
+
+    def ratio(users):
+        return relative[users][sure[users]].mean() / relative[users][unsure[users]].mean()
+
+    assert ratio(extreme) > 10
+    assert ratio(~extreme) == pytest.approx(1, rel=0.1)
+    np.testing.assert_array_equal(one.rated_if_liked, one.rated_if_disliked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bots_like_nearly_all_and_rate_much(seed):
+    one = world("bots", seed)
+    is_bot = (one.like == 0.95).all(axis=1)
+    assert is_bot.mean() == pytest.approx(1 / 40, abs=0.001)
+    count = one.chance_rated.sum(axis=1)
+    assert count[is_bot].min() > 4 * count[~is_bot].mean()
+    assert one.like[~is_bot].mean() < 0.25
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_average_of_fans_does_not_show_how_many_there_are(seed):
+    one = world("fans-rate", seed)
+    quality = one.like.mean(axis=0)
+    levels = np.unique(quality.round(1))
+    assert quality.max() > 1.5 * quality.min()
+    chance = one.chance_rated
+    average = (one.like * chance).sum(axis=0) / chance.sum(axis=0)
+    assert average.std() < 0.3 * quality.std()
+    assert levels.size >= 3
+    share = chance[one.like > 0.5].mean() / chance[one.like < 0.5].mean()
+    assert share == pytest.approx(50, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_heavy_users_and_light_ones_like_other_things(seed):
+    one = world("heavy-light", seed)
+    count = one.chance_rated.sum(axis=1)
+    popular = one.chance_rated.sum(axis=0)
+    prefers = np.array([np.corrcoef(user, popular)[0, 1] for user in one.like[:300]])
+    light = prefers > 0.4
+    assert 0.5 < light.mean() < 0.85
+    assert np.abs(prefers[~light]).mean() < 0.2
+    assert count[:300][~light].mean() > 3 * count[:300][light].mean()
+
+
+def test_accounts_of_a_household_are_one_user():
+    one = world("households")
+    assert one.household == 5
+    assert one.users % 5 == 0
+    assert one.users / 5 >= 80
+    data = one.data(0)
+    sets = [set(data.ratings.item[data.ratings.user == user]) for user in range(10)]
+    within = len(sets[0] & sets[1]) / len(sets[0])
+    assert within > 0.7 > len(sets[0] & sets[5]) / len(sets[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_crowd_is_right_on_average(seed):
+    one = world("herding", seed)
+    weight = one.chance_rated / one.chance_rated.sum(axis=0)
+    liked = (one.like * weight).sum(axis=0)
+    average = 4.5 * liked + 2 * (1 - liked)
+    assert (one.crowd - average).mean() == pytest.approx(0, abs=0.15)
+    assert 0.1 < (one.crowd - average).std() < 0.6
+    assert np.corrcoef(one.crowd, average)[0, 1] > 0.5
+    # What is recorded is another share than what is liked, and the better item stays the better.
+    recorded = one.chance_recorded_liked.sum(axis=0) / one.chance_rated.sum(axis=0)
+    assert np.abs(recorded - liked).mean() > 0.05
+    assert np.corrcoef(recorded, liked)[0, 1] > 0.5

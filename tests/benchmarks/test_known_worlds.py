@@ -10,7 +10,7 @@ import unskew as us
 from reliability.ingredients import Draft, rasch, rated
 from reliability.kinds import KINDS
 from reliability.kinds.named_worlds import settings_at_size
-from reliability.known_world import KnownWorld
+from reliability.known_world import INDEPENDENT, SHARED, KnownWorld
 from unskew.auditing.statements.statement import CONDITIONS
 from unskew.engine.rng import generator
 from unskew.errors import SettingError
@@ -111,6 +111,71 @@ def test_implicit_data_hold_events_only():
     np.testing.assert_array_equal(data.world.chance_recorded_liked, data.world.chance_rated)
     shown = data.random_slice(200)
     assert set(np.unique(shown.value)) == {0, 1}
+
+
+def test_recorded_stars_follow_the_crowd():
+    """The chances are the frequencies of what users record, and of what they truly like."""
+    crowd = np.linspace(1.5, 4.8, 25)
+    world = plain_world(users=400, crowd=crowd)
+    possible = np.flatnonzero(world.chance_recorded_liked.any(axis=0))
+    assert possible.size == 17  # beside averages from 2.5 on
+    z, wrongly = [], []
+    for number in range(20):
+        data = world.data(number)
+        value = dense(data, data.ratings.value)
+        liked = value >= data.liked
+        assert not np.delete(liked, possible, axis=1).any()
+        chance = world.chance_recorded_liked[data.members]
+        z += [z_of(liked[:, at].sum(), chance[:, at]) for at in possible]
+        wrongly.append(z_of((liked & ~data.realised).sum(), world.chance_inflated[data.members]))
+    z, wrongly = np.array(z), np.array(wrongly)
+    assert np.abs(z).max() < 4.5
+    assert (z**2).sum() < 424  # chi-square with 340 degrees of freedom, 99.9 %
+    assert (wrongly**2).sum() < 45.3  # with 20 degrees
+    assert set(np.unique(value[np.isfinite(value)])) <= {1, 2, 3, 4, 5}
+    # Where the average is one star, nobody's opinion is recorded as liked; where it is five, all.
+    ends = plain_world(swayed=None, crowd=np.where(np.arange(25) < 12, 1.0, 5.0))
+    assert (ends.chance_recorded_liked[:, :12] == 0).all()
+    own_two_or_more = ends.chance_recorded_liked[:, 12:] / ends.chance_rated[:, 12:]
+    assert own_two_or_more.min() > 2 / 3 - 1e-12
+    with pytest.raises(SettingError, match="crowd"):
+        plain_world(crowd=crowd, extreme=np.ones(60, bool))
+
+
+def test_extreme_users_record_the_ends_of_the_scale():
+    extreme = np.arange(60) < 30
+    data = plain_world(extreme=extreme).data(0)
+    is_extreme = extreme[data.members[data.user_row[data.ratings.user]]]
+    assert set(data.ratings.value[is_extreme]) == {1, 5}
+    assert set(data.ratings.value[~is_extreme]) == {1, 2, 3, 4, 5}
+    # It is the same people, opinions and ratings.
+    plain = plain_world().data(0)
+    np.testing.assert_array_equal(data.realised, plain.realised)
+    np.testing.assert_array_equal(data.ratings.user, plain.ratings.user)
+
+
+def test_households_share_most_of_their_ratings():
+    world = plain_world(users=400, household=4, broken=frozenset({INDEPENDENT}), swayed=None)
+    shared, rates = [], []
+    for number in range(10):
+        data = world.data(number)
+        members = data.members.reshape(100, 4)
+        assert (members == members[:, :1]).all()
+        value = np.nan_to_num(dense(data, data.ratings.value)).reshape(100, 4, 25)
+        is_rated = value > 0
+        both = is_rated[:, 0] & is_rated[:, 2]
+        shared.append(both.sum() / is_rated[:, 2].sum())
+        same = value[:, 0][both] == value[:, 2][both]
+        assert same.mean() > 0.9
+        rates.append(is_rated.mean() / world.chance_rated[data.members].mean())
+        np.testing.assert_array_equal(data.households, data.user_row // 4)
+    assert SHARED < np.mean(shared) < 1  # shared ones, and those rated alike by chance
+    assert np.mean(rates) == pytest.approx(1, abs=0.02)
+    # Two households are as independent as two users.
+    first, second = value[:-1, 0].ravel() > 0, value[1:, 0].ravel() > 0
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.2
+    with pytest.raises(SettingError, match="household"):
+        plain_world(users=401, household=4)
 
 
 def test_same_seed_same_bits_and_fresh_data_differ():
@@ -310,7 +375,10 @@ def test_named_worlds_keep_their_chances(name):
 
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request):
-    return KINDS[request.param]
+    kind = KINDS[request.param]
+    if kind.missing:
+        pytest.skip(kind.missing)
+    return kind
 
 
 @pytest.fixture(scope="module")
@@ -319,8 +387,8 @@ def world(kind):
 
 
 def test_kinds_are_described():
-    assert len(KINDS) == 57
-    assert sum(kind.adversarial for kind in KINDS.values()) == 5
+    assert len(KINDS) == 95
+    assert sum(kind.adversarial for kind in KINDS.values()) == 6
     assert sum(kind.where_better_is_visible for kind in KINDS.values()) == 14
     for name, kind in KINDS.items():
         assert kind.name == name
@@ -337,7 +405,8 @@ def test_a_kind_states_what_is_broken(kind, world):
     assert ("display-sways-ratings" in world.broken) == (
         world.swayed is not None and bool(world.swayed.any())
     )
-    assert world.broken <= set(CONDITIONS)
+    assert world.broken <= {*CONDITIONS, INDEPENDENT}
+    assert (INDEPENDENT in world.broken) == (world.household > 1)
 
 
 def test_a_kind_has_the_same_bits_at_each_call(kind, world):
@@ -363,6 +432,7 @@ def test_worlds_are_quick(kind):
     """Hundreds are drawn: a world and its data cost some coins for 2,400 x 400 pairs."""
     coins = seconds(lambda seed: np.random.default_rng(seed).random((2400, 400)) < 0.5)
     most = 600 if kind.name == "named-feedback" else 200  # a loop of five rounds
+    kind(0)  # the model of real data is fitted once
     assert seconds(lambda seed: kind(seed).data(0)) < most * coins
 
 

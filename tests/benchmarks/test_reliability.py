@@ -384,7 +384,7 @@ def test_the_command_prints_the_table_and_writes_the_rates(audited, tmp_path, ca
     assert rates(file).worlds == 2
 
 
-MODULES = ["known_world", "measure", "planted_leaks", "systems", "world_truth"]
+MODULES = ["known_world", "measure", "planted_leaks", "preferences", "systems", "world_truth"]
 
 
 @pytest.mark.parametrize("name", MODULES)

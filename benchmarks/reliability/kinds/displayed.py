@@ -201,3 +201,58 @@ def position_bias(draft: Draft) -> KnownWorld:
         like, exposure, per_user=draft.between(18, 30), if_disliked=draft.between(0.3, 0.5)
     )
     return draft.world(like, chances)
+
+
+def recommended_exploration(draft: Draft) -> KnownWorld:
+    """An earlier recommender shows what it has learnt, and a part of its space explores.
+
+    Who likes what: by six factors of taste and by quality. What is exposed: about two thirds of it
+    is what the earlier recommender holds for best, whose estimates have noise as large as taste;
+    the rest is drawn at random. Who rates: a disliked item is rated about .5 times as often as a
+    liked one.
+    """
+    like = draft.factor_taste(
+        draft.between(0.25, 0.35), strength=draft.between(0.8, 1.4), quality=0.5
+    )
+    exposure = best_and_others(draft, like, explored=draft.between(0.25, 0.4))
+    exposure *= draft.activity()[:, None]
+    chances = rated(
+        like, exposure, per_user=draft.between(18, 28), if_disliked=draft.between(0.4, 0.6)
+    )
+    return draft.world(like, chances)
+
+
+def best_and_others(draft: Draft, like: F64, explored: float) -> F64:
+    """Return the exposure by a recommender that shows what it holds for best, and explores.
+
+    Parameters
+    ----------
+    draft
+        Whose generator draws what the recommender does not know.
+    like
+        The chances to like, whose log odds it knows up to noise as large as a user's differences.
+    explored
+        The share of exposure that is drawn at random.
+    """
+    odds = np.log(like / (1 - like))
+    estimate = odds + odds.std(axis=1, keepdims=True) * draft.rng.standard_normal(like.shape)
+    least = np.partition(estimate, -CHOSEN, axis=1)[:, -CHOSEN]
+    is_chosen = estimate >= least[:, None]
+    exposure: F64 = explored / draft.items + (1 - explored) / CHOSEN * is_chosen
+    return exposure
+
+
+def recommended_wrong(draft: Draft) -> KnownWorld:
+    """An earlier recommender shows each cluster what it likes less.
+
+    Who likes what: about .2 within a cluster, about .4 outside, and by quality: people have had
+    enough of their own sort. What is exposed: popular items, and about ten times more within the
+    user's cluster. Who rates: everyone who is exposed.
+    """
+    own_sort = draft.clusters().same
+    quality = draft.rng.standard_normal(draft.items)
+    odds = np.where(own_sort, -1.4, -0.4) + draft.between(0.3, 0.6) * quality
+    like = 1 / (1 + np.exp(-odds))
+    exposure = draft.exposure(0.5, 0.8)
+    exposure *= np.where(own_sort, draft.between(7, 13), 1.0)
+    return draft.world(like, rated(like, exposure, per_user=draft.between(20, 32)))

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from reliability.ingredients import Draft, rated
+from reliability.ingredients import Draft, Rated, rated
 from reliability.kinds import displayed, no_taste, tastes
 from reliability.known_world import KnownWorld
-from reliability.systems import RATING_PREDICTORS, PartTrained, RandomOrder
+from reliability.systems import LAUNCH, RATING_PREDICTORS, PartTrained, RandomOrder
 from unskew.recommend.factors import PureSVD
 from unskew.recommend.linear import EASE
 from unskew.recommend.model import Algorithm
@@ -120,3 +120,26 @@ def two_rankers(draft: Draft) -> KnownWorld:
     candidate: Algorithm = EASE() if draft.seed // len(BASES) % 2 else UserKNN()
     systems = {"production": Popularity(), "candidate": candidate}
     return replace(draw(Draft.of(name, draft.seed)), kind=draft.kind, systems=systems)
+
+
+def new_items(draft: Draft) -> KnownWorld:
+    """A candidate fills its lists with items that hardly anybody has rated yet, and that are bad.
+
+    Who likes what: everyone alike: about .7 of the good items (a tenth of the catalogue), .5 of the
+    middling ones (seven tenths), .15 of the new ones. What is exposed: middling items by a power
+    law; good ones about as much as the most popular tenth of these, or less, by the seed; a new
+    item gets about one rating. Who rates: everyone who is exposed. Production recommends what is
+    popular, the candidate four known good items and then new ones.
+    """
+    place = draft.rng.permutation(draft.items) / draft.items
+    is_good, is_new = place < 0.1, place >= 0.8
+    level = np.select([is_good, is_new], [draft.between(0.65, 0.75), 0.15], 0.5)
+    like = np.tile(level, (draft.population, 1))
+    popularity = draft.popularity(draft.between(0.6, 0.9))
+    popular = np.quantile(popularity[~is_good & ~is_new], 0.9)
+    popularity = np.where(is_good, draft.between(0.3, 1.5) * popular, popularity)
+    popularity = np.where(is_new, 0.0, popularity)
+    chances = rated(like, np.outer(draft.activity(), popularity), per_user=draft.between(20, 32))
+    once = np.full(draft.shape, draft.between(0.8, 1.6) / draft.users)
+    chances = Rated(*(np.where(is_new, once, each) for each in chances))
+    return draft.world(like, chances, systems=LAUNCH, tune=False)

@@ -33,7 +33,7 @@ class Thresholds:
     """From which values on a statement is made."""
 
     level: float = 0.95
-    """Of all intervals; those over designs and pairs hold together at this level."""
+    """Of all intervals; those of all pairs under a design hold together at this level."""
     match_z: float = 3.5
     """Least z of the step from averages to observed, against its null."""
     match_t: float = 3.0
@@ -70,7 +70,7 @@ class Evidence:
 
     core: Core
     contrasts: Estimates
-    """Differences under every design, with intervals that hold together."""
+    """Differences under every design, whose intervals hold together for all pairs."""
     ladder: Estimates | None = None
     """What the scores of the common design are made of."""
     liked: Estimates | None = None
@@ -336,6 +336,7 @@ def evidence_of(
         core.warm_scores,
         core.metric,
         target="lists" if is_given else "retrained",
+        family="design",
         level=thresholds.level,
         resamples=draws,
         seed=seed,

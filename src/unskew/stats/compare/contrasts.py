@@ -215,6 +215,11 @@ def _pair_rows(contrasts: Estimates, a: str, b: str, design: str | None) -> list
     return [contrasts.pair(a, b, design=name) for name in designs]
 
 
+ALL = "all"
+FAMILIES = (ALL, "design")
+"""Which intervals hold together."""
+
+
 @checked
 def contrasts(
     scores: Mapping[str, Sequence[Scores]],
@@ -223,6 +228,7 @@ def contrasts(
     systems: Sequence[str] | None = None,
     users: Mapping[str, Sequence[Mask]] | None = None,
     target: str = RETRAINED,
+    family: str = "all",
     level: float = 0.95,
     resamples: int = 5_000,
     seed: int = 0,
@@ -248,6 +254,8 @@ def contrasts(
         a split together, pooled over pairs and designs (`pair_errors`); give at least three
         splits. `lists`: about these lists on new users; the
         variance over users only.
+    family
+        Which intervals hold together: `all` of them, or those of each `design`, which are narrower.
     level
         Of the intervals; 1 - level is the error of the whole family.
     resamples
@@ -290,6 +298,7 @@ def contrasts(
     about the systems trained anew on new ratings of new users (same population, same items)
     """
     choose("target", target, TARGETS)
+    choose("family", family, FAMILIES)
     check_share("level", level)
     as_count("resamples", resamples, LEAST_DRAWS)
     parts = _checked_parts(scores)
@@ -301,16 +310,23 @@ def contrasts(
     blocks = user_blocks(next(iter(splits.values()))[0].influence.shape[0], seed)
     in_order = {design: splits[design] for design in sorted(parts)}
     errors = pair_errors(in_order, pairs, blocks, target=target, level=level)
-    largest = largest_t([error.influence for error in errors.values()], resamples, seed)
-    critical = critical_value(largest, level)
+    families = [list(errors)] if family == ALL else [[design] for design in errors]
+    largest = {
+        design: draws
+        for members in families
+        for draws in [largest_t([errors[one].influence for one in members], resamples, seed)]
+        for design in members
+    }
+    critical = max(critical_value(draws, level) for draws in largest.values())
     if math.isinf(critical):
-        raise SettingError(f"level {level:g} needs more than resamples={largest.size:,}")
+        raise SettingError(f"level {level:g} needs more than resamples={resamples:,}")
     sign, frames = -1.0 if better == "lower" else 1.0, []
     for design in parts:
         tail = Tail.of(errors[design].splits, target, level)
-        numbers = _numbers(errors[design], names, sign, largest, tail)
+        numbers = _numbers(errors[design], names, sign, largest[design], tail)
         frames.append(pl.DataFrame({"metric": label, "design": design, **numbers}))
-    over = counted(len(pairs) * len(parts), "difference")
+    over = counted(len(pairs) * len(families[0]), "difference")
+    over += " of a design" if len(families) > 1 else ""
     correction = f"the largest |t| of {over}"
     method = all_together(
         CONTRASTS.method, over, level=level, seed=seed, draws=resamples, correction=correction

@@ -1,0 +1,304 @@
+"""Semi-real worlds: what real people like, and exposure that is simulated.
+
+Coat, Yahoo! R3 and CM100k hold ratings of randomly drawn items. A logistic model of them
+(`reliability.preferences`) gives each user's chance to like each item; the worlds take it for the
+truth. It is smoother than people are, and knows no more of taste than the ratings show: strong in
+CM100k, some in Coat, in R3 none that the random ratings confirm. Nothing of the data is in the
+project: they are found through UNSKEW_DATA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import unskew as us
+from reliability.ingredients import Draft, Rated, rated, scaled
+from reliability.kinds.displayed import best_and_others
+from reliability.known_world import KnownWorld
+from reliability.preferences import Pairs, Spread, fitted_chances
+from unskew.arrays import F64, I32, Mask
+from unskew.data.formats.catalog import is_there, named
+from unskew.data.ratings import Ids, Ratings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Real ratings, and how chances to like are fitted on them."""
+
+    data: str
+    """As `unskew.load` takes it: the random ratings, and those that users chose."""
+    title: str
+    spread: Spread
+    """The one of a small grid with the least loss on random ratings that were held out; for Coat
+    the one with the most taste among those whose loss is larger by less than .002."""
+    with_chosen: bool = False
+    """Whether ratings that users chose are used, too, at a level of their own: where there are too
+    few random ones to see taste, and those held out are predicted better with them."""
+    users: tuple[int, int] = (400, 900)
+    items: tuple[int, int] = (300, 500)
+
+    @property
+    def entry(self) -> str:
+        """The name of the data set."""
+        return self.data.partition(":")[0]
+
+
+SOURCES = {
+    "coat": Source(
+        data="coat",
+        title="Coat",
+        spread=Spread(user=1.5, item=0.8, taste=1.0, factors=8),
+        with_chosen=True,
+        users=(300, 450),
+        items=(250, 300),
+    ),
+    "r3": Source(
+        data="yahoo-r3", title="Yahoo! R3", spread=Spread(user=1.5, item=0.7), users=(600, 900)
+    ),
+    "cm100k": Source(
+        data="cm100k:observed=familiar",
+        title="CM100k",
+        spread=Spread(user=1.2, item=0.6, taste=0.5, factors=4),
+    ),
+}
+FAMILIAR = Spread(user=1.0, item=1.2, taste=0.5, factors=2)
+"""Of the chance to know a song, in CM100k."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Preferences:
+    """What is known of real people."""
+
+    like: F64
+    """[users, items]: the chance to like, of items drawn at random."""
+    rated: Rated
+    """[users, items]: how often a pair is rated by choice, relative to others: as active as users
+    are, as popular as items are, and liked ones more, as in the ratings that users chose."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Both parts of a data set under the same numbers."""
+
+    random: Pairs
+    chosen: Pairs
+
+    def together(self) -> Pairs:
+        """Return the pairs of both parts."""
+        columns = [
+            np.concatenate([getattr(part, name) for part in (self.random, self.chosen)])
+            for name in ("user", "item", "answer", "is_chosen")
+        ]
+        return Pairs(*columns, self.random.shape)
+
+
+def missing(source: str) -> str:
+    """Say what is missing for the worlds of a source; nothing where its data are at hand.
+
+    Parameters
+    ----------
+    source
+        One of `SOURCES`.
+    """
+    entry = named(SOURCES[source].entry)
+    if is_there(entry):
+        return ""
+    return (
+        f"{SOURCES[source].title} is not in the folder that UNSKEW_DATA names: "
+        f"kinds of worlds that need it are left out."
+    )
+
+
+@cache
+def preferences(source: str) -> Preferences:
+    """Fit what the people of a data set like, and how they choose what they rate.
+
+    A liked pair is rated by choice more often than a disliked one by the ratio of odds between the
+    liked shares of both parts.
+
+    Parameters
+    ----------
+    source
+        One of `SOURCES`.
+    """
+    settings = SOURCES[source]
+    parts = _parts(settings.data)
+    pairs = parts.together() if settings.with_chosen else parts.random
+    like = fitted_chances(pairs, settings.spread)
+    shares = [part.answer.mean() for part in (parts.chosen, parts.random)]
+    chosen_odds, random_odds = (share / (1 - share) for share in shares)
+    if_disliked = float(random_odds / chosen_odds)
+    counts = [
+        np.bincount(numbers, minlength=size) + 0.5
+        for numbers, size in zip((parts.chosen.user, parts.chosen.item), like.shape, strict=True)
+    ]
+    # Users and items that are liked more are rated more for that alone: exposure is without it.
+    by_liking = like + (1 - like) * if_disliked
+    exposure = np.outer(counts[0] / by_liking.mean(axis=1), counts[1] / by_liking.mean(axis=0))
+    return Preferences(like=like, rated=Rated(exposure, exposure * if_disliked))
+
+
+@cache
+def familiarity() -> tuple[F64, F64, F64]:
+    """Fit the chances of CM100k to know a song, to like a known one, and to like an unknown one."""
+    data = us.load(SOURCES["cm100k"].entry)
+    ratings, known = data.ratings, data.ratings.tags["familiar"].to_numpy()
+    shape = len(ratings.users), len(ratings.items)
+    pairs = Pairs(ratings.user, ratings.item, known, np.zeros(len(ratings), np.bool_), shape)
+    liked = Pairs(ratings.user, ratings.item, ratings.value >= data.liked, known, shape)
+    spread = SOURCES["cm100k"].spread
+    return (
+        fitted_chances(pairs, FAMILIAR),
+        fitted_chances(liked, spread, chosen=True),
+        fitted_chances(liked, spread),
+    )
+
+
+def _parts(name: str) -> _Parts:
+    """Load both parts of a data set."""
+    data = us.load(name)
+    assert data.random is not None
+    users, items = (
+        np.unique(
+            np.concatenate([getattr(part, axis).values for part in (data.random, data.ratings)])
+        )
+        for axis in ("users", "items")
+    )
+
+    def pairs(part: Ratings, is_chosen: bool) -> Pairs:
+        def numbers(ids: Ids, known: np.ndarray, codes: I32) -> I32:
+            return np.searchsorted(known, ids.values.to_numpy()).astype(np.int32)[codes]
+
+        liked: Mask = part.value >= data.liked
+        return Pairs(
+            numbers(part.users, users, part.user),
+            numbers(part.items, items, part.item),
+            liked,
+            np.full(len(part), is_chosen),
+            (users.size, items.size),
+        )
+
+    return _Parts(pairs(data.random, False), pairs(data.ratings, True))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The users and items of a data set that make a world."""
+
+    users: I32
+    items: I32
+
+    @classmethod
+    def of(cls, draft: Draft, shape: tuple[int, int]) -> Sample:
+        """Draw users with replacement, as a population, and items without."""
+        users = draft.rng.integers(shape[0], size=draft.population)
+        return cls(users.astype(np.int32), draft.rng.permutation(shape[1])[: draft.items])
+
+    def __call__(self, matrix: F64) -> F64:
+        """Return the sample of a matrix of all users and items."""
+        result: F64 = matrix[np.ix_(self.users, self.items)]
+        return result
+
+
+def semi_real(draft: Draft, source: str, exposure: str) -> KnownWorld:
+    """Make a world of what real people like, and of simulated exposure.
+
+    Parameters
+    ----------
+    draft
+        Its size and its generator.
+    source
+        One of `SOURCES`.
+    exposure
+        One of `EXPOSURES`.
+    """
+    real = preferences(source)
+    sample = Sample.of(draft, real.like.shape)
+    like = sample(real.like)
+    per_user = draft.between(20, 32)
+    if exposure == "selection":
+        chances = [sample(matrix) for matrix in real.rated]
+        return draft.world(like, scaled(like, *chances, per_user=per_user))
+    return draft.world(like, rated(like, EXPOSURES[exposure](draft, like), per_user=per_user))
+
+
+def familiar(draft: Draft) -> KnownWorld:
+    """Make a world in which people rate the songs of CM100k that they know.
+
+    Parameters
+    ----------
+    draft
+        Its size and its generator.
+    """
+    chance_known, like_known, like_unknown = familiarity()
+    sample = Sample.of(draft, chance_known.shape)
+    is_known = draft.rng.random(draft.shape) < sample(chance_known)
+    like = np.where(is_known, sample(like_known), sample(like_unknown))
+    exposure = draft.activity(0.4)[:, None] * is_known
+    return draft.world(like, rated(like, exposure, per_user=draft.between(14, 22)))
+
+
+def _uniform(draft: Draft, _like: F64) -> F64:
+    return np.outer(draft.activity(0.4), np.ones(draft.items))
+
+
+def _display(draft: Draft, _like: F64) -> F64:
+    return np.outer(draft.activity(), draft.popularity(draft.between(0.7, 1.0)))
+
+
+def _quality(draft: Draft, like: F64) -> F64:
+    order = np.argsort(np.argsort(-like.mean(axis=0)))
+    return np.outer(draft.activity(), (order + 1.0) ** -draft.between(0.7, 1.0))
+
+
+def _recommender(draft: Draft, like: F64) -> F64:
+    return draft.activity()[:, None] * best_and_others(draft, like, explored=0.3)
+
+
+EXPOSURES: dict[str, Callable[[Draft, F64], F64]] = {
+    "uniform": _uniform,
+    "display": _display,
+    "quality": _quality,
+    "recommender": _recommender,
+}
+"""By name: how much each pair is exposed."""
+ABOUT = {
+    "uniform": "What is exposed: everything alike. Who rates: everyone who is exposed.",
+    "display": """What is exposed: items by a power law that has nothing to do with liking, to
+        active users. Who rates: everyone who is exposed.""",
+    "quality": """What is exposed: items by a power law in the order of how many like them, to
+        active users. Who rates: everyone who is exposed.""",
+    "recommender": """What is exposed: seven tenths of it is what an earlier recommender holds for
+        best for each user, whose estimates have noise as large as taste; the rest is drawn at
+        random. Who rates: everyone who is exposed.""",
+    "selection": """What is exposed: users as active and items as popular as in the ratings that
+        these people chose to give. Who rates: those who like an item more often than those who do
+        not, by the ratio between the chosen ratings and the random ones.""",
+}
+FAMILIAR_ABOUT = """Semi-real: who likes what: songs of CM100k, by a logistic model of ratings of
+    random songs, where those that a user knows are liked more. What is exposed: songs that a user
+    knows, by a logistic model of who knows what. Who rates: everyone who knows a song."""
+
+
+def about(source: str, exposure: str) -> str:
+    """Say what a semi-real world is.
+
+    Parameters
+    ----------
+    source
+        One of `SOURCES`.
+    exposure
+        One of `ABOUT`.
+    """
+    settings = SOURCES[source]
+    parts = "random and of chosen items" if settings.with_chosen else "random items"
+    taste = f", with {settings.spread.factors} factors of taste" if settings.spread.factors else ""
+    text = (
+        f"Semi-real: who likes what: people and items of {settings.title}, by a logistic model of"
+    )
+    text += f" ratings of {parts}{taste}. {ABOUT[exposure]}"
+    return " ".join(text.split())
