@@ -25,6 +25,7 @@ from typing import Any
 
 import unskew as us
 from unskew.auditing.result import Audit
+from unskew.auditing.statements.first_screen import POPULARITY
 from unskew.auditing.statements.statement import Statement
 from unskew.errors import UnskewError
 from unskew.report.estimates import Estimates
@@ -37,8 +38,10 @@ DATA_SETS = {
     "cm100k": "cm100k:observed=familiar",
 }
 """By name: what `unskew.load` takes. Of CM100k the familiar songs are the observed ones."""
-LIKING = ("better", "evidence-disagrees")
-"""Kinds of sentences that say which of two systems is liked more."""
+NAMING = ("better",)
+"""Kinds of sentences that say which of two systems is better."""
+LIKING = (*NAMING, "evidence-disagrees")
+"""Kinds of sentences that say of which of two systems judged recommendations are liked more."""
 LEADS = ("ahead",)
 """Kinds of sentences that say which of two systems scores higher under the common design."""
 
@@ -79,18 +82,28 @@ class Trial:
             if statement.kind in kinds and len(statement.subjects) == 2 and designs == common:
                 yield statement
 
+    def best(self) -> list[str]:
+        """Return the systems that random ratings settle to be behind no other one, best first."""
+        behind = {b for _, b in self.settled}
+        rows = sorted(self.truth.rows.to_dicts(), key=lambda row: -(row["value"] or 0.0))
+        return [row["system"] for row in rows if row["system"] not in behind]
+
     def counts(self) -> dict[str, Any]:
         """Return what was said, how much of it is right, and how much contradicted."""
         kinds = {kind: Counter[str]() for kind in (*LEADS, *LIKING)}
         for statement in self.sentences(tuple(kinds)):
             right = self.is_right(*statement.subjects[:2])
             kinds[statement.kind]["open" if right is None else "right" if right else "wrong"] += 1
-        named = {frozenset(s.subjects) for s in self.sentences(LIKING)}
+        named = {s.subjects for s in self.sentences(NAMING)}
         return {
             "settled": len(self.settled),
-            "named": sum(frozenset(pair) in named for pair in self.settled),
-            "best": max(self.truth.rows.to_dicts(), key=lambda row: row["value"] or 0.0)["system"],
-            "leader": self.audit.order()[0],
+            "named": sum(pair in named for pair in self.settled),
+            "best": self.best(),
+            "leading": list(self.audit.evidence.leading()),
+            "has_best": not {*self.best()}.isdisjoint(self.audit.evidence.leading()),
+            "popularity": next(
+                (s.kind for s in self.audit.statements if s.kind in POPULARITY), "not said"
+            ),
             "verdict": self.audit.verdict,
             "kinds": {kind: dict(count) for kind, count in kinds.items()},
             "designs": self.orders(),

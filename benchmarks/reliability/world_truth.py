@@ -212,13 +212,19 @@ class WorldTruth:
         """
         return self._judged_share("beyond", a) - self._judged_share("beyond", b)
 
-    def popular_liking(self) -> float:
-        """Return how truly liking rises with popularity: a slope within users, over all items."""
-        expected = self.data.by_id(self.data.world.chance_rated).sum(0)
-        x = np.log10(np.maximum(expected, 1e-9))
-        like = self.data.like
-        slopes = like @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
-        return round(float(slopes.mean()), DECIMALS)
+    def popular_liking(self, *, rated: bool = False) -> float:
+        """Return how truly liking rises with popularity, within users: a slope over all items.
+
+        Or over rated ones, of what is recorded.
+        """
+        chance = self.data.by_id(self.data.world.chance_rated)
+        x = np.log10(np.maximum(chance.sum(0), 1e-9))
+        weight, like = np.ones_like(chance), self.data.like
+        if rated:
+            weight, recorded = chance, self.data.by_id(self.data.world.chance_recorded_liked)
+            like = recorded / np.maximum(chance, 1e-12)
+        moved = x - (weight * x).sum(1, keepdims=True) / weight.sum(1, keepdims=True)
+        return round(float((weight * moved * like).sum() / (weight * moved**2).sum()), DECIMALS)
 
     def _judged_share(self, name: str, system: str) -> float:
         """Return which share of a system's judged recommendations is expected to be so."""

@@ -433,3 +433,18 @@ def test_intervals_hold_their_targets_on_data_sets_drawn_anew(monkeypatch):
     error = np.abs(difference - truth)
     assert 0.93 <= (error <= Z * se).mean() <= 0.97
     assert 0.92 <= (error <= critical[:, None] * se).all(axis=1).mean() <= 0.98
+
+
+def test_the_family_of_a_design_has_the_critical_value_of_its_pairs():
+    rng = np.random.default_rng(3)
+    designs = {f"d{n}": [scores_of(rng.normal(size=(400, 2)))] for n in range(10)}
+    settings = {"target": "lists", "resamples": 20_000}
+    alone = us.stats.contrasts(designs, "P@10", family="design", **settings)
+    assert alone.card["critical"] == pytest.approx(Z, abs=0.05)
+    for design, parts in designs.items():
+        single = us.stats.contrasts({design: parts}, "P@10", **settings).pair("s0", "s1")
+        assert alone.pair("s0", "s1", design=design).estimate == single.estimate
+    everything = us.stats.contrasts(designs, "P@10", **settings)
+    assert alone.pair("s0", "s1", design="d0").high < everything.pair("s0", "s1", design="d0").high
+    with pytest.raises(SettingError, match="family"):
+        us.stats.contrasts(designs, "P@10", family="pairs")

@@ -123,7 +123,7 @@ def test_better_needs_a_lead_and_liking_within_users():
     assert all(evidence.ahead(*pair) for pair in better)
     assert all(evidence.ahead(*pair[::-1]) for pair in disagree)
     for a, b in better | disagree:
-        assert evidence.liked_pair(a, b).z > 2.25
+        assert evidence.liked_pair(a, b).z > 2.5
     for each in KINDS["evidence-disagrees"].say(evidence):
         assert "These data cannot tell" in each.text
         assert "Treat" not in each.text

@@ -371,8 +371,8 @@ def _tests(audit: Measurements) -> Iterator[str]:
     yield "Intervals of means are 95 % t intervals over users."
     if len(audit.designs) > 1:
         yield (
-            f"Differences of {audit.metric} under all designs have intervals that hold together "
-            f"over designs and pairs."
+            f"Differences of {audit.metric} have intervals that hold together for all pairs of "
+            f"systems under a setup."
         )
 
 

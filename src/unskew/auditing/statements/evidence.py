@@ -44,7 +44,7 @@ class Thresholds:
     """Most of a lead that the match may be, where the lead is called one of numbers."""
     popular_bound: float = 0.5
     """Where the upper end of that share must lie."""
-    within_z: float = 2.25
+    within_z: float = 2.5
     """Least z of a difference of liking within users, beside a lead in score."""
     rated_places: float = 0.75
     """Of the places of a list, the share whose items somebody rated: below it, what is judged does

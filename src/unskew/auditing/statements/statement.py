@@ -74,8 +74,8 @@ class KnownTruth(Protocol):
         """Return the expected step from choice to observed: of a, or of a above b."""
         ...
 
-    def popular_liking(self) -> float:
-        """Return how truly liking rises with popularity, within users."""
+    def popular_liking(self, *, rated: bool = False) -> float:
+        """Return how truly liking rises with popularity, within users: over all or rated items."""
         ...
 
     def broken(self, condition: str) -> bool:

@@ -258,8 +258,7 @@ TRUTH_KINDS = (
         subjects=_once,
         holds=lambda evidence, _: _popular_sign(evidence) == -1,
         measure=_measure_popular_liking,
-        is_true=lambda _, truth: truth.popular_liking() < 0,
-        assumptions=NEEDED,
+        is_true=lambda _, truth: truth.popular_liking(rated=True) < 0,
     ),
     Kind(
         name="popular-open",
