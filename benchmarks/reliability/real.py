@@ -38,7 +38,7 @@ DATA_SETS = {
     "cm100k": "cm100k:observed=familiar",
 }
 """By name: what `unskew.load` takes. Of CM100k the familiar songs are the observed ones."""
-NAMING = ("better",)
+NAMING = ("better", "better-despite")
 """Kinds of sentences that say which of two systems is better."""
 LIKING = (*NAMING, "evidence-disagrees")
 """Kinds of sentences that say of which of two systems judged recommendations are liked more."""

@@ -24,6 +24,7 @@ SWAPPED = (
     "match",
     "opinion",
     "better",
+    "better-despite",
     "evidence-disagrees",
     "better-shown",
     "predicts-use",
@@ -166,7 +167,7 @@ def test_a_broken_condition_leaves_a_conditional_statement_unrefuted(kind: str) 
 
 
 def test_statements_about_liking_are_conditional_or_rest_on_random_display() -> None:
-    about_liking = {"better", "best", "popular-liked"}
+    about_liking = {"better", "better-despite", "best", "popular-liked"}
     for name in about_liking:
         assert set(KINDS[name].assumptions) == {DISPLAY_SWAYS, DISPLAY_SELECTS}
     assert KINDS["better-shown"].assumptions == ()

@@ -13,7 +13,9 @@ from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.statements.first_screen import KINDS, statements_of
+from unskew.bias.popularity.liked_by_popularity import POPULAR_LIKING
 from unskew.report.columns import Row
+from unskew.report.estimates import Estimates
 
 # Tiers and questions
 
@@ -115,28 +117,46 @@ def test_popularity_has_an_answer_of_its_own():
 # Two lines of evidence
 
 
+def kinds_of(evidence, *kinds):
+    return {kind: {each.subjects for each in KINDS[kind].say(evidence)} for kind in kinds}
+
+
 def test_better_needs_a_lead_and_liking_within_users():
     evidence = replace(trial("rating-predictor", 1).evidence, random_slice=None)
-    better = {each.subjects for each in KINDS["better"].say(evidence)}
-    disagree = {each.subjects for each in KINDS["evidence-disagrees"].say(evidence)}
-    assert ("smoothed-average", "popularity") in disagree
-    assert all(evidence.ahead(*pair) for pair in better)
-    assert all(evidence.ahead(*pair[::-1]) for pair in disagree)
-    for a, b in better | disagree:
-        assert evidence.liked_pair(a, b).z > 2.5
-    for each in KINDS["evidence-disagrees"].say(evidence):
-        assert "These data cannot tell" in each.text
-        assert "Treat" not in each.text
+    said = kinds_of(evidence, "better", "better-despite", "evidence-disagrees")
+    despite = said["better-despite"] | said["evidence-disagrees"]
+    assert ("smoothed-average", "popularity") in despite
+    assert all(evidence.ahead(*pair) for pair in said["better"])
+    assert all(evidence.ahead(*pair[::-1]) for pair in despite)
+    assert all(evidence.liked_pair(*pair).z > 2.5 for pair in said["better"] | despite)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "despite"),
+    [(-0.02, 0.05, True), (0.01, 0.05, False), (-0.05, -0.01, False), (-0.02, 0.2, False)],
+)
+def test_liking_overrules_a_score_only_where_popularity_means_nothing(low, high, despite):
+    evidence = replace(trial("rating-predictor", 1).evidence, random_slice=None)
+    slope = Estimates.of_rows(
+        POPULAR_LIKING, [{"value": (low + high) / 2, "low": low, "high": high}], level=0.99
+    )
+    said = kinds_of(replace(evidence, popular_liking=slope), "better-despite", "evidence-disagrees")
+    assert bool(said["better-despite"]) == despite
+    assert bool(said["evidence-disagrees"]) != despite
 
 
 def test_where_fans_rate_what_they_seek_the_evidence_disagrees_and_nothing_is_preferred():
     one = trial("sought-by-fans", 1)
     evidence = replace(one.evidence, random_slice=None)
+    assert not KINDS["better-despite"].say(evidence)
     found = KINDS["evidence-disagrees"].say(evidence)
     assert found
+    for each in found:
+        assert "These data cannot tell" in each.text
+        assert "Treat" not in each.text
+        assert KINDS["evidence-disagrees"].is_false(each, one.truth) is False
     # To prefer what is liked when judged would be wrong: that is why nothing is preferred.
     assert np.mean([one.truth.liking(*each.subjects) <= 0 for each in found]) > 0.8
-    assert all(KINDS["evidence-disagrees"].is_false(each, one.truth) is False for each in found)
 
 
 # A sample of users

@@ -127,7 +127,7 @@ def _verdict(audit: Measurements) -> tuple[str, str]:
     return verdict(case, **words), status
 
 
-DOUBTS = ("better-shown", "evidence-disagrees")
+DOUBTS = ("better-shown", "better-despite", "evidence-disagrees")
 """Next steps that speak for another system than the leading one."""
 SUPPORTS = ("better-shown", "better")
 """Next steps that say that the leading system is liked more than another."""

@@ -51,6 +51,8 @@ class Thresholds:
     not stand for the list."""
     popular_level: float = 0.99
     """Of the interval of the slope of liking on popularity, within users."""
+    popular_most: float = 0.1
+    """Where popularity means nothing, the upper end of that interval: for ten times the ratings."""
     disagree_error: float = 0.05
     """Chance of an error over all pairs, of a difference of liking against the score."""
     shown_error: float = 0.05

@@ -30,6 +30,7 @@ DEPENDS = "depends on the setup"
 NOT_SETTLED = "not settled"
 FINDINGS = ("leads", "ties", "leads-some", "undecided")
 POPULARITY = ("beats-popularity", "not-above-popularity")
+POPULAR_LIKING = ("popular-liked", "popular-not-liked", "popular-open")
 NEXT_STEPS = ("better-shown", "better", "not-personal", "predicts-use", "liking-open")
 """Kinds about the leading system and another one, the surest first."""
 
@@ -57,8 +58,16 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     conflict = _conflict(evidence, statements)
     popular = _first(statements, POPULARITY)
     step = _next_step(evidence, statements, finding, conflict)
-    reasons = tuple(statement for statement in (conflict, popular) if statement is not None)
+    # Where popularity scores as high as anything, it matters whether popular items are liked.
+    quality = _first(statements, POPULAR_LIKING) if _is_led_by_popularity(evidence) else None
+    if evidence.leading() == (evidence.popularity,):
+        popular = None  # the finding says it
+    reasons = tuple(one for one in (conflict, popular, quality) if one is not None)
     return FirstScreen(_verdict(evidence, statements, finding, conflict), finding, reasons, step)
+
+
+def _is_led_by_popularity(evidence: Evidence) -> bool:
+    return evidence.popularity in evidence.leading() or evidence.popularity in evidence.above
 
 
 def _conflict(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
@@ -101,9 +110,10 @@ def _next_step(
 ) -> Statement | None:
     """Return what is known of liking, or what to do."""
     leader = evidence.leader
-    above = _clearest_above(statements, "better-shown", leader)
-    if above is not None:
-        return above
+    for kind in ("better-shown", "better-despite"):
+        above = _clearest_above(statements, kind, leader)
+        if above is not None and (conflict is None or kind == "better-shown"):
+            return above
     if finding.kind == "undecided":
         return _first(statements, ["better-shown", "more-users"])
     if conflict is not None:

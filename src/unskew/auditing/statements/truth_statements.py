@@ -65,10 +65,30 @@ def is_better(evidence: Evidence, subjects: Subjects) -> bool:
     return evidence.ahead(*subjects) and likes(evidence, subjects, evidence.thresholds.within_z)
 
 
-def _disagree(evidence: Evidence, subjects: Subjects) -> bool:
+def _liked_despite(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether the same users like the recommendations of a more, although b scores higher."""
     critical = evidence.critical(evidence.thresholds.disagree_error)
     return evidence.ahead(*subjects[::-1]) and likes(evidence, subjects, critical)
+
+
+def _is_better_despite(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether a is liked more than b, which scores higher where popularity means nothing.
+
+    Where popular items are liked more, the score may be right; where they are liked less, few-rated
+    items may be rated by their fans alone. Where neither is so, a score that follows popularity
+    tells nothing of liking, and what is said of judged recommendations does.
+    """
+    return (
+        _liked_despite(evidence, subjects)
+        and evidence.popular_liking is not None
+        and _popular_sign(evidence) == 0
+        and _popular_slope(evidence)[2] < evidence.thresholds.popular_most
+    )
+
+
+def _disagree(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether score and liking disagree, and nothing tells which of them is right."""
+    return _liked_despite(evidence, subjects) and not _is_better_despite(evidence, subjects)
 
 
 def _leading(evidence: Evidence) -> Iterator[Subjects]:
@@ -193,7 +213,7 @@ def _measure_shown(evidence: Evidence, subjects: Subjects) -> Measured:
 def _unclear(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether a is ahead of b and nothing says which is liked more."""
     a, b = subjects
-    is_known = is_better(evidence, subjects) or _disagree(evidence, (b, a))
+    is_known = is_better(evidence, subjects) or _liked_despite(evidence, (b, a))
     is_shown = shown_more(evidence, (a, b)) or shown_more(evidence, (b, a))
     return evidence.ahead(a, b) and not is_known and not is_shown
 
@@ -235,6 +255,14 @@ TRUTH_KINDS = (
         subjects=_all_pairs,
         holds=is_better,
         measure=_measure_better,
+        is_true=_is_better,
+        assumptions=NEEDED,
+    ),
+    Kind(
+        name="better-despite",
+        subjects=_all_pairs,
+        holds=_is_better_despite,
+        measure=_measure_disagree,
         is_true=_is_better,
         assumptions=NEEDED,
     ),

@@ -361,7 +361,7 @@ def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
 WORLD = "display"
 USERS, ITEMS = 1_000, 500
 SYSTEMS = ("random", "popularity", "smoothed-average", "biased-mf")
-BETTER = ("better-shown", "better")
+BETTER = ("better-shown", "better-despite", "better")
 """Next steps that name a system as better than another."""
 SAVED = ("user-knn", "biased-mf")
 """Systems whose lists are saved."""
