@@ -390,3 +390,49 @@ def test_users_with_few_other_ratings_have_no_usual_share():
     found = us.unbiased.liked_shares(ratings_of(rows), runs, 1, liked=4).parts["within users"]
     assert found.pair("a", "b").value is None
     assert found.pair("a", "b").note
+
+
+def test_listed_items_are_worth_what_test_ratings_say_of_them():
+    rng = np.random.default_rng(4)
+    rows = random_rows(rng)
+    test = [row for row in rows if rng.random() < 0.5]
+    train = [row for row in rows if row not in test]
+    runs = {
+        name: {u: [*rng.permutation(30)[:5].tolist(), 99] for u in range(40)} for name in ("a", "b")
+    }
+    result = us.unbiased.liked_shares(
+        ratings_of(test), runs, 6, liked=4, train=ratings_of(train)
+    ).parts["listed items"]
+    every, worth = [*test, *train], {}
+    for item in range(30):
+        excess = []
+        for user, _, liked in [row for row in test if row[1] == item]:
+            others = [like for u, i, like in every if u == user and i != item]
+            if len(others) >= 3:
+                excess.append(liked - sum(others) / len(others))
+        if excess:
+            worth[item] = sum(excess) / len(excess)
+    means = {
+        name: np.mean([worth[i] for u in range(40) for i in runs[name][u] if i in worth])
+        for name in runs
+    }
+    assert result.pair("a", "b").value == pytest.approx(means["a"] - means["b"], abs=1e-12)
+
+
+def test_listed_items_keep_their_level_where_nobody_prefers_any():
+    """A generator with generous users, popular items and no quality: z is rarely large."""
+    rng, z = np.random.default_rng(5), []
+    for _ in range(150):
+        chance = 0.6 * (np.arange(30) + 1.0) ** -0.7
+        generous = rng.random(80) < 0.5
+        user, item = np.nonzero(rng.random((80, 30)) < chance * np.where(generous, 1, 0.5)[:, None])
+        liked = rng.random(user.size) < np.where(generous, 0.7, 0.4)[user]
+        rows = list(zip(user.tolist(), item.tolist(), liked.tolist(), strict=True))
+        runs = {
+            "popular": {u: list(range(5)) for u in range(80)},
+            "tail": {u: rng.permutation(np.arange(10, 30))[:5].tolist() for u in range(80)},
+        }
+        parts = us.unbiased.liked_shares(ratings_of(rows), runs, 5, liked=4).parts
+        z.append(parts["listed items"].pair("popular", "tail").z)
+    assert abs(np.mean(z)) < 0.35
+    assert 0.6 < np.std(z) < 1.25

@@ -21,7 +21,9 @@ from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.stats.clusters import FEWEST
+from unskew.stats.intervals.means import student_ends
 from unskew.unbiased.listed_pairs import (
+    ExcessLiking,
     ListedPairs,
     RatedLists,
     check_parts,
@@ -59,6 +61,16 @@ WITHIN_USERS = Question(
     method=Method(
         estimand="how much more often judged recommendations are liked than other ratings of the "
         "same users",
+        interval="t",
+        level=LEVEL,
+    ),
+).of_pairs()
+LISTED_ITEMS = Question(
+    name="liking of listed items",
+    columns=(SYSTEM, Column("ratings", "count"), *ESTIMATE),
+    method=Method(
+        estimand="how much more often listed items are liked, by whoever rates them, than other "
+        "ratings of the same users",
         interval="t",
         level=LEVEL,
     ),
@@ -249,9 +261,48 @@ def liked_shares_of(
         parts={
             "pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level),
             "within users": Estimates.of_rows(WITHIN_USERS, within, level=level),
+            "listed items": Estimates.of_rows(
+                LISTED_ITEMS, _listed_items(parts, level), level=level
+            ),
         },
         card={"k": parts[0].listed.k, "splits": len(parts)},
     )
+
+
+def _listed_items(parts: Sequence[RatedLists], level: float) -> list[dict[str, Any]]:
+    """Return the rows of all pairs of systems: by how much their listed items are liked.
+
+    An item counts as often as it is listed, and is worth what its test ratings say, whoever gave
+    them; items without any are left out. Errors are by user, as if nothing were liked beyond the
+    usual, which is on the safe side.
+    """
+    systems = parts[0].listed.systems
+    users = np.unique(np.concatenate([part.tests.user for part in parts]))
+    worth = np.zeros((len(systems), users.size))
+    ratings = np.zeros(len(systems), np.int64)
+    for part in parts:
+        number = np.bincount(part.tests.item, minlength=part.listed.width)
+        for system, pairs in enumerate(part.listed.pairs):
+            times = np.bincount(pairs % part.listed.width, minlength=part.listed.width)
+            counted = np.where(number > 0, times, 0)
+            ratings[system] += int(number[counted > 0].sum())
+            weight = counted / max(counted.sum(), 1) / np.maximum(number, 1) / len(parts)
+            moved = weight[part.tests.item] * part.tests.excess
+            worth[system] += sums_of(users, part.tests.user, moved)
+    rows = []
+    for a, b in combinations(range(len(systems)), 2):
+        keys = {"system": systems[a], "against": systems[b], "n": int(users.size)}
+        row = keys | {"ratings": int(ratings[a]), "ratings_against": int(ratings[b])}
+        influence = worth[a] - worth[b]
+        se = float(np.sqrt((influence**2).sum()))
+        reason = few_users(users.size, "test ratings") or ("" if se else "the same items")
+        if reason:
+            rows.append(row | {"note": reason})
+            continue
+        value = float(influence.sum())
+        low, high = student_ends(value, se, users.size - 1, level)
+        rows.append(row | {"value": value, "se": se, "low": low, "high": high})
+    return rows
 
 
 def liked_part(
@@ -296,10 +347,13 @@ def _part(
     excess = _excess(train, test, relevance)
     order = np.argsort(rated, kind="stable")
     row = order[np.searchsorted(rated, part.pair, sorter=order)]
+    known = ~np.isnan(excess)
+    user, item = test.user[known].astype(np.int64), test.item[known].astype(np.int64)
     return replace(
         part,
         weight=frozen(np.minimum(uneven, np.quantile(uneven, CUT))),
         excess=frozen(excess[row]),
+        tests=ExcessLiking(user, item, excess[known]),
     )
 
 
@@ -357,7 +411,9 @@ def liked_shares(
     a judged item counts 1 / (ratings of its item x ratings of its user), so that popular items and
     active users do not dominate. *Within users* (`parts["within users"]`), a judged item counts
     what it is liked beyond the other ratings of the same user in the same period, so that generous
-    users and generous times do not count for the systems that happen to be judged by them.
+    users and generous times do not count for the systems that happen to be judged by them. *Listed
+    items* (`parts["listed items"]`) are judged the same way by whoever rates them, listed for the
+    rater or not: much more data, and nothing personal.
 
     Parameters
     ----------

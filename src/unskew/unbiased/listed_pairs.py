@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -121,6 +122,19 @@ def _first_places(
     return frozen(pairs)
 
 
+class ExcessLiking(NamedTuple):
+    """By how much test ratings are liked beyond the other ratings of their users."""
+
+    user: I64
+    item: I64
+    excess: F64
+
+    @classmethod
+    def none(cls) -> ExcessLiking:
+        """Return that of no ratings."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatedLists:
     """The rated pairs in the lists of one split."""
@@ -136,6 +150,8 @@ class RatedLists:
     """What each pair counts where it does not count 1."""
     excess: F64
     """By how much each pair is liked beyond the other ratings of its user; NaN: too few others."""
+    tests: ExcessLiking
+    """The same of all test ratings whose users have enough others, whatever is listed."""
     rated: int
     """All rated pairs that are not in training."""
     in_training: int
@@ -161,6 +177,7 @@ class RatedLists:
             lists=frozen(np.array([np.isin(union, mine) for mine in rows])),
             weight=frozen(np.ones(union.size)),
             excess=frozen(np.full(union.size, np.nan)),
+            tests=ExcessLiking.none(),
             rated=int(order.size),
             in_training=int(again.sum()),
         )

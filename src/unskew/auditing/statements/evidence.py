@@ -46,6 +46,10 @@ class Thresholds:
     """Where the upper end of that share must lie."""
     within_z: float = 2.5
     """Least z of a difference of liking within users, beside a lead in score."""
+    items_z: float = 3.0
+    """Or: least z of how much the listed items are liked by whoever rates them, …"""
+    within_beside_items: float = 1.0
+    """… together with this one within users."""
     rated_places: float = 0.75
     """Of the places of a list, the share whose items somebody rated: below it, what is judged does
     not stand for the list."""
@@ -203,9 +207,14 @@ class Evidence:
 
         Each beyond the other ratings of its user.
         """
-        within = None if self.liked is None else self.liked.parts["within users"]
-        pair = None if within is None else within.pair(a, b)
-        return None if pair is None or pair.value is None else pair
+        return _with_value(None if self.liked is None else self.liked.parts["within users"], a, b)
+
+    def item_pair(self, a: str, b: str) -> Row | None:
+        """Return by how much more the items in a's lists are liked than those in b's.
+
+        By whoever rates them, each beyond the other ratings of its user.
+        """
+        return _with_value(None if self.liked is None else self.liked.parts["listed items"], a, b)
 
     def is_rated(self, system: str) -> bool:
         """Tell whether most listed items have ratings, so that judgments stand for the list."""

@@ -62,7 +62,11 @@ def is_better(evidence: Evidence, subjects: Subjects) -> bool:
     They fail in different ways: a score follows what people were shown, liking within users does
     not; liking among judged recommendations follows who rated them, a score does not.
     """
-    return evidence.ahead(*subjects) and likes(evidence, subjects, evidence.thresholds.within_z)
+    limits = evidence.thresholds
+    items = evidence.item_pair(*subjects)
+    are_items_liked = items is not None and (items.z or 0.0) > limits.items_z
+    needed = limits.within_beside_items if are_items_liked else limits.within_z
+    return evidence.ahead(*subjects) and likes(evidence, subjects, needed)
 
 
 def _liked_despite(evidence: Evidence, subjects: Subjects) -> bool:
