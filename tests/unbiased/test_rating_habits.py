@@ -47,7 +47,7 @@ def test_a_habit_that_needs_more_than_all_known_is_not_possible() -> None:
 
 def test_habits_go_from_none_to_a_strong_one() -> None:
     assert HABITS[0] == 1.0
-    assert HABITS[-1] == pytest.approx(0.4)
+    assert HABITS[-1] == pytest.approx(1 / 3)
     assert list(HABITS) == sorted(HABITS, reverse=True)
 
 

@@ -209,8 +209,8 @@ def users_of(parts: Sequence[RatedLists]) -> I64:
     return np.unique(np.concatenate([users for part in parts for users in part.listed.owners]))
 
 
-HABITS = tuple(0.4 ** (step / 8) for step in range(9))
-"""How readily people rate what they dislike, relative to what they like: from 1 to 0.4."""
+HABITS = tuple(3.0 ** (-step / 8) for step in range(9))
+"""How readily people rate what they dislike, relative to what they like: from 1 to a third."""
 SLACK = 1.2
 """Known shares up to here count as 1: they are estimates."""
 

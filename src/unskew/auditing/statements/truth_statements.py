@@ -35,7 +35,7 @@ NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)
 def likes(evidence: Evidence, subjects: Subjects, z: float) -> bool:
     """Tell whether the same users like the judged recommendations of a more than those of b.
 
-    By a z, for every habit of rating, and where judged recommendations stand for both lists.
+    By a z, and where judged recommendations stand for both lists.
     """
     pair = evidence.liked_pair(*subjects)
     return (
@@ -43,8 +43,14 @@ def likes(evidence: Evidence, subjects: Subjects, z: float) -> bool:
         and pair.z is not None
         and pair.z > z
         and all(evidence.is_rated(system) for system in subjects)
-        and _whatever_the_habit(evidence, subjects)
     )
+
+
+def _likes_items(evidence: Evidence, subjects: Subjects) -> bool:
+    """Tell whether the items that a lists are liked more than those of b by whoever rates them."""
+    limits, items = evidence.thresholds, evidence.item_pair(*subjects)
+    is_clear = items is not None and items.z is not None and items.z > limits.items_z
+    return is_clear and likes(evidence, subjects, limits.within_beside_items)
 
 
 def _whatever_the_habit(evidence: Evidence, subjects: Subjects) -> bool:
@@ -62,17 +68,23 @@ def is_better(evidence: Evidence, subjects: Subjects) -> bool:
     They fail in different ways: a score follows what people were shown, liking within users does
     not; liking among judged recommendations follows who rated them, a score does not.
     """
-    limits = evidence.thresholds
-    items = evidence.item_pair(*subjects)
-    are_items_liked = items is not None and (items.z or 0.0) > limits.items_z
-    needed = limits.within_beside_items if are_items_liked else limits.within_z
-    return evidence.ahead(*subjects) and likes(evidence, subjects, needed)
+    return evidence.ahead(*subjects) and (
+        _likes_items(evidence, subjects)
+        or (
+            likes(evidence, subjects, evidence.thresholds.within_z)
+            and _whatever_the_habit(evidence, subjects)
+        )
+    )
 
 
 def _liked_despite(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether the same users like the recommendations of a more, although b scores higher."""
     critical = evidence.critical(evidence.thresholds.disagree_error)
-    return evidence.ahead(*subjects[::-1]) and likes(evidence, subjects, critical)
+    return (
+        evidence.ahead(*subjects[::-1])
+        and likes(evidence, subjects, critical)
+        and _whatever_the_habit(evidence, subjects)
+    )
 
 
 def _is_better_despite(evidence: Evidence, subjects: Subjects) -> bool:
