@@ -54,7 +54,7 @@ class Answer:
     is_named: bool
     """Whether the leading tier holds some of these systems and no other one."""
     is_wrong: bool
-    """Whether systems are called the best by score and liking, and one of them truly is worse by a
+    """Whether systems are called the best by score and liking, and each of them truly is worse by a
     tenth than another system."""
 
 
@@ -121,7 +121,7 @@ def answer_of(trial: Trial) -> Answer:
         verdict=verdict,
         is_clear=bool(others) and min(leads) > (1 + WORTH) * max(scores),
         is_named=leading <= good,
-        is_wrong=verdict == SETTLED and not leading <= good,
+        is_wrong=verdict == SETTLED and not leading & good,
     )
 
 
