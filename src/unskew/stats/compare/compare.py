@@ -43,6 +43,7 @@ from unskew.stats.pairing import (
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.segments import segments_of
 from unskew.stats.special import log_gamma_ratio
+from unskew.stats.tests.classic import skewed_differences
 from unskew.stats.tests.p_values import (
     BY_PERMUTATION,
     PermutationCount,
@@ -167,8 +168,10 @@ def compare(
     interval
         Method of the intervals: `t`, or `bca` (bootstrap).
 
-        Of the mean difference, each at its own level. `bca`: bias-corrected and accelerated, of
-        `resamples` resamples.
+        Of the mean difference, each at its own level. `t`: Student's; where few users carry a
+        difference, as with all-or-nothing values against steady ones (from 30 users on, the
+        skewness of the mean difference beyond 0.2), wider by Hall's transformation, and so is
+        `test="t"`; a note says so. `bca`: bias-corrected and accelerated, of `resamples` resamples.
     against
         Compare this system with every other one, instead of all pairs.
     rope
@@ -250,7 +253,7 @@ def compare(
     if groups is not None or least_users is not None:
         name = "least_users" if groups is None else "groups"
         raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
-    tables, means, left_out, count = _compare_all(pairing, labels, pairs, settings)
+    tables, means, left_out, count, skewed = _compare_all(pairing, labels, pairs, settings)
     base = f"{against!r}" if against else "the best"
     shared = f"; systems that share a letter do not differ significantly (α = {settings.alpha:g})"
     rows = _table(tables, settings)
@@ -259,7 +262,7 @@ def compare(
         rows,
         method=settings.method(count, over=_family(len(pairs), labels, settings)),
         explanation=(f"differences to {base}{'' if against else shared}",),
-        notes=(*pairing.rules, *pairing.notes, *users_left_out(left_out)),
+        notes=(*pairing.rules, *pairing.notes, *users_left_out(left_out), *skewed),
         card={
             **settings.card(),
             "against": against,
@@ -281,13 +284,15 @@ def _family(pairs: int, labels: Sequence[str], settings: TestSettings) -> str:
 
 def _compare_all(
     pairing: Paired, labels: list[str], pairs: Pairs, settings: TestSettings
-) -> tuple[list[pl.DataFrame], dict[str, dict[str, float]], dict[str, int], PermutationCount]:
+) -> tuple[
+    list[pl.DataFrame], dict[str, dict[str, float]], dict[str, int], PermutationCount, list[str]
+]:
     """Compare the pairs on every metric, as many metrics at a time as fit in memory.
 
     Returns a table per metric; by metric the mean of each system, and how many users are left out
-    as a value is undefined; and the permutations.
+    as a value is undefined; the permutations; and notes on skewed differences.
     """
-    tables, means, left_out = [], {}, {}
+    tables, means, left_out, skewed = [], {}, {}, []
     count = PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
         samples = [
@@ -301,7 +306,24 @@ def _compare_all(
             tables.append(pl.DataFrame(numbers))
             means[tested.label] = dict(zip(pairing.systems, tested.means.tolist(), strict=True))
             left_out[tested.label] = tested.included.size - tested.users
-    return tables, means, left_out, count
+            skewed += _skewed_notes(tested, settings)
+    return tables, means, left_out, count, skewed
+
+
+def _skewed_notes(tested: PairedSample, settings: TestSettings) -> list[str]:
+    """Say how many differences few users carry, where that changes a number."""
+    number = int(np.count_nonzero(skewed_differences(tested)[0])) if tested.users > 1 else 0
+    changed = [
+        *(["95% CI" if settings.level == 0.95 else "interval"] if settings.interval == "t" else []),
+        *(["p"] if settings.test == "t" else []),
+    ]
+    if not number or not changed:
+        return []
+    what = counted(number, "difference rests", "differences rest")
+    return [
+        f"{tested.label}: {what} on few users (strongly skewed): {' and '.join(changed)} by "
+        "Hall's transformation where that is more cautious than t"
+    ]
 
 
 def _table(tables: list[pl.DataFrame], settings: TestSettings) -> pl.DataFrame:

@@ -7,16 +7,22 @@ greater, -1 for less. A pair that does not differ for any user has p = 1 in all 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations as orders
 
 import numpy as np
 
-from unskew.arrays import F64, I64
+from unskew.arrays import F64, I64, Mask
 from unskew.engine.rng import generator
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
+from unskew.stats.intervals.skewed import (
+    MeanEstimates,
+    estimates,
+    means_of_sums,
+    without_skewness,
+)
 from unskew.stats.pairing import PairedSample
 from unskew.stats.special import (
     binomial_half_cdf,
@@ -26,6 +32,10 @@ from unskew.stats.special import (
     student_t_sf,
 )
 
+FEWEST_SKEWED = 30
+"""With fewer users their skewness cannot be estimated."""
+MOST_SKEWNESS = 0.2
+"""The skewness of a mean difference up to which Student's t holds."""
 EXACT_WILCOXON = 50
 """Differences other than 0 up to which Wilcoxon's p is exact, ties or not."""
 
@@ -41,14 +51,44 @@ def t_statistic(sample: PairedSample) -> F64:
     return np.where(none, 0.0, t)
 
 
+def skewed_differences(sample: PairedSample) -> tuple[Mask, MeanEstimates]:
+    """Return which pairs have strongly skewed differences, and all differences as estimates.
+
+    From `FEWEST_SKEWED` users on a pair counts where the skewness of its mean difference (that of
+    the users' differences by the square root of their number) is beyond `MOST_SKEWNESS`. Such are
+    all-or-nothing values against steady ones: t intervals then miss up to 12 times in 100, on one
+    side. What neither Student's test nor Hall's, which takes the skewness out, rejects, holds.
+    """
+    means = means_of_sums(
+        np.full(len(sample.pairs), float(sample.users)),
+        np.zeros(len(sample.pairs)),
+        sample.squares,
+        sample.cubes,
+    )
+    variance = sample.standard_error**2
+    of = estimates(sample.difference, variance, means.third, means.count - 1)
+    skewness = np.where(sample.constant, 0.0, of.skewness)
+    is_skewed = (np.abs(skewness) > MOST_SKEWNESS) & (sample.users >= FEWEST_SKEWED)
+    return is_skewed, replace(of, skewness=skewness, is_difference=True)
+
+
 def t_test(sample: PairedSample, side: int) -> F64:
-    """Return p of the paired t test: Student's t with users - 1 degrees of freedom."""
+    """Return p of the paired t test: Student's t with users - 1 degrees of freedom.
+
+    Where differences are strongly skewed, the larger p of Student's and of Hall's t counts.
+    """
     if sample.users < 2:
         raise DataError(f"{sample.label}: a t test needs at least 2 users, there is 1")
     t = t_statistic(sample)
+    is_skewed, of = skewed_differences(sample)
+    straight = without_skewness(t[is_skewed], of.skewness[is_skewed])
     if side == 0:
-        return np.minimum(2 * student_t_sf(np.abs(t), sample.users - 1), 1.0)
-    return student_t_sf(side * t, sample.users - 1)
+        t = np.abs(t)
+        t[is_skewed] = np.minimum(t[is_skewed], np.abs(straight))
+        return np.minimum(2 * student_t_sf(t, sample.users - 1), 1.0)
+    t = side * t
+    t[is_skewed] = np.minimum(t[is_skewed], side * straight)
+    return student_t_sf(t, sample.users - 1)
 
 
 def sign_test(sample: PairedSample, side: int) -> F64:

@@ -16,6 +16,7 @@ from unskew.errors import SettingError
 from unskew.report.columns import Method
 from unskew.stats.corrections import CORRECTIONS, IN_WORDS, correct
 from unskew.stats.intervals.means import student_ends
+from unskew.stats.intervals.skewed import intervals
 from unskew.stats.pairing import PairedSample
 from unskew.stats.resampling import Resampling, bca_intervals, shifted_p, studentised_p
 from unskew.stats.tests import classic
@@ -287,5 +288,15 @@ def difference_interval(paired_sample: PairedSample, settings: TestSettings) -> 
     if settings.interval == "bca":
         draws = Resampling(settings.resamples, settings.seed, settings.threads)
         return bca_intervals(paired_sample, settings.level, draws)
+    return mean_ends(paired_sample, settings.level)
+
+
+def mean_ends(paired_sample: PairedSample, level: float) -> tuple[F64, F64]:
+    """Return both ends of each pair's t interval; wider where differences are strongly skewed."""
     error, df = paired_sample.standard_error, paired_sample.users - 1
-    return student_ends(paired_sample.difference, error, df, settings.level)
+    low, high = student_ends(paired_sample.difference, error, df, level)
+    is_skewed, of = classic.skewed_differences(paired_sample)
+    if is_skewed.any():
+        wide = intervals(of, level)
+        low, high = np.where(is_skewed, wide[0], low), np.where(is_skewed, wide[1], high)
+    return low, high
