@@ -9,8 +9,9 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError
+from unskew.stats.clusters import GroupedValues
 from unskew.stats.special import student_t_quantile
-from unskew.stats.user_groups import GroupedValues, groups_of_users
+from unskew.stats.user_groups import groups_of_users
 
 
 def table(seed=0, groups=12, sizes=(3,), systems="ab"):
@@ -106,10 +107,10 @@ def test_users_without_a_group_are_groups_of_their_own(tmp_path):
 def test_groups_of_different_sizes_have_the_mean_over_users():
     values, household = table(7, 15, (1, 2, 6))
     matrix = np.column_stack([values["a"], values["b"]])
-    grouped = GroupedValues.of(matrix, np.ones(len(matrix), bool), household, "x")
-    for part in (grouped.sums, grouped.linear):
+    grouped = GroupedValues.of(matrix, household, "x")
+    for part in (grouped.sums, grouped.linear, grouped.matrix):
         assert part.mean(axis=0) == pytest.approx(matrix.mean(axis=0))
-    assert not grouped.are_equal
+    assert grouped.linear is not grouped.sums
 
 
 def judged_clones(seed=0, copies=5):

@@ -129,12 +129,13 @@ class DuplicateAccounts:
         first, second = self.names(self.members(group)[:2])
         many = int(self.sizes[self.groups].sum())
         accounts = counted(many, "user is a near-duplicate", "users are near-duplicate accounts")
+        worth = counted(users, "user is", "users are")
         return [
             f"{accounts} in {counted(self.groups.size, 'group')} (such as {first} and {second}: "
             f"{self.shared(group):.0%} of their items are the same). Intervals and p-values that "
-            f"count every account are too narrow: {users:,} users are worth about {effective:,.0f} "
-            "independent ones. Count groups instead with group_users='detected', or state the "
-            "groups with group_users='FILE:COLUMN'"
+            f"count every account are too narrow: {worth} worth about {effective:,.0f} independent "
+            "ones. Count groups instead with group_users='detected', or state the groups with "
+            "group_users='FILE:COLUMN'"
         ]
 
     @cached_property

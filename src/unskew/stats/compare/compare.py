@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from unskew.arrays import I64
 from unskew.checks import checked
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import SettingError
@@ -53,7 +52,6 @@ from unskew.stats.tests.p_values import (
 )
 from unskew.stats.tests.posterior import bayesian_t
 from unskew.stats.user_groups import (
-    GroupedValues,
     duplicates_notes,
     groups_of_users,
     rating_parts,
@@ -254,17 +252,17 @@ def compare(
     )
     settings.check()
     judged = scores if isinstance(scores, Judged) else None
-    groups_of = groups_of_users(group_users, rating_parts(judged))
+    stated = groups_of_users(group_users, rating_parts(judged))
     if judged is not None:
         requested = METRICS if metrics is None else metrics
         scores = evaluate(judged, requested, threads=threads)
-    pairing = paired(scores)
+    pairing = paired(scores) if stated is None else paired(scores).by_group(stated)
     if len(pairing.systems) < 2:
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"
         )
     labels, pairs = chosen_metrics(pairing, metrics), pairs_with(against, pairing.systems)
-    if by is not None and groups_of is not None:
+    if by is not None and pairing.groups is not None:
         raise SettingError(
             "group_users=… does not go with by=…: users of one group may be in several segments; "
             "leave one of them out"
@@ -276,10 +274,9 @@ def compare(
     if groups is not None or least_users is not None:
         name = "least_users" if groups is None else "groups"
         raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
-    code = None if groups_of is None else groups_of.codes(pairing.users)
-    result = _pairs_of(pairing, labels, pairs, settings, against, code)
+    result = _pairs_of(pairing, labels, pairs, settings, against)
     result = replace(result, notes=(*result.notes, *duplicates_notes(judged, group_users)))
-    return result if groups_of is None else stated_by_group(result, groups_of, pairing.users)
+    return stated_by_group(result, pairing.groups, pairing.people)
 
 
 def _pairs_of(
@@ -288,10 +285,9 @@ def _pairs_of(
     pairs: Pairs,
     settings: TestSettings,
     against: str | None,
-    code: I64 | None,
 ) -> Estimates:
-    """Return the pairs and the ranking; `code` is the group of each user, where groups count."""
-    tables, means, left_out, count = _compare_all(pairing, labels, pairs, settings, code)
+    """Return the pairs and the ranking."""
+    tables, means, left_out, count = _compare_all(pairing, labels, pairs, settings)
     base = f"{against!r}" if against else "the best"
     shared = f"; systems that share a letter do not differ significantly (α = {settings.alpha:g})"
     rows = _table(tables, settings)
@@ -321,18 +317,17 @@ def _family(pairs: int, labels: Sequence[str], settings: TestSettings) -> str:
 
 
 def _compare_all(
-    pairing: Paired, labels: list[str], pairs: Pairs, settings: TestSettings, code: I64 | None
+    pairing: Paired, labels: list[str], pairs: Pairs, settings: TestSettings
 ) -> tuple[list[pl.DataFrame], dict[str, dict[str, float]], dict[str, int], PermutationCount]:
     """Compare the pairs on every metric, as many metrics at a time as fit in memory.
 
-    With `code`, the group of each user, groups are the units. Returns a table per metric; by metric
-    the mean of each system, and how many users are left out as a value is undefined; and the
-    permutations.
+    Returns a table per metric; by metric the mean of each system, and how many users are left out
+    as a value is undefined; and the permutations.
     """
     tables, means, left_out = [], {}, {}
     count = PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
-        samples, linear = _samples(pairing, group, pairs, settings, code)
+        samples, linear = _samples(pairing, group, pairs, settings.threads)
         sides = [settings.side(pairing.better[sample.label]) for sample in samples]
         is_of_sums = settings.test in OF_SUMS
         p, corrected, count = p_values(samples if is_of_sums else linear, sides, settings)
@@ -347,22 +342,17 @@ def _compare_all(
 
 
 def _samples(
-    pairing: Paired, labels: list[str], pairs: Pairs, settings: TestSettings, code: I64 | None
+    pairing: Paired, labels: list[str], pairs: Pairs, threads: int | None
 ) -> tuple[list[PairedSample], list[PairedSample]]:
     """Return what is permuted, and what has the variance of means; the same where users count."""
     samples, linear = [], []
     for label in labels:
-        values, is_complete = pairing.scaled(label)
-        if code is None:
-            samples.append(sample(values, pairs, label, settings.threads))
-            linear.append(samples[-1])
-            continue
-        grouped = GroupedValues.of(values, is_complete, code, label)
-        samples.append(sample(grouped.sums.copy(), pairs, label, settings.threads))
-        is_same = grouped.are_equal
-        linear.append(
-            samples[-1] if is_same else sample(grouped.linear, pairs, label, settings.threads)
-        )
+        grouped = pairing.grouped(label)
+        values = pairing.scaled(label)[0] if grouped is None else grouped.sums.copy()
+        samples.append(sample(values, pairs, label, threads))
+        linear.append(samples[-1])
+        if grouped is not None and grouped.linear is not grouped.sums:
+            linear[-1] = sample(grouped.linear, pairs, label, threads)
     return samples, linear
 
 
