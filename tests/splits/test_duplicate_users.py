@@ -128,7 +128,7 @@ def test_bits_do_not_depend_on_threads(monkeypatch):
     rows = copied(data, 4, 10_000, 1) + copied(data, 9, 10_001, 2)
     split = split_with(data, rows)
     many = find_duplicates(split.train, split.test)
-    monkeypatch.setattr("unskew.splits.diagnosis.duplicate_users._USERS", 7)
+    monkeypatch.setattr("unskew.splits.diagnosis.duplicate_users.USERS", 7)
     monkeypatch.setattr("unskew.splits.diagnosis.duplicate_users._PAIRS", 1)
     few = find_duplicates(split.train, split.test)
     for one, other in zip(many, few, strict=True):
@@ -206,10 +206,10 @@ def test_chernoff_bounds_the_exact_tail():
     for _ in range(20):
         chance = rng.uniform(0.02, 0.9, 25)
         for held in range(26):
-            bound = 10 ** -kernels._improbability(chance, 25, float(held))
+            bound = 10 ** -kernels.improbability(chance, 25, float(held))
             exact = exact_tail(chance, held)
             assert bound >= exact * (1 - 1e-9)
-        assert kernels._improbability(chance, 25, 25.0) == pytest.approx(
+        assert kernels.improbability(chance, 25, 25.0) == pytest.approx(
             -np.log10(chance).sum(), abs=1e-6
         )
 

@@ -15,6 +15,7 @@ from unskew.auditing.designs import CROSSED, Level
 from unskew.auditing.request import Progress
 from unskew.bias.margins import margins
 from unskew.data.ratings import Ratings
+from unskew.data.user_groups import UserGroups
 from unskew.engine.process_pool import WorkersError
 from unskew.engine.store import StoreError
 from unskew.errors import UnskewError
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 LEVEL = 0.95
 """Of all intervals."""
+BY_USER = "only by user, and group_users=… makes groups of users the unit"
+"""Why an analysis that cannot work by group is left out."""
 SHARES = (0.75, 0.5, 0.25, 0.1)
 CUTS = (0.99, 0.95, 0.9, 0.8)
 
@@ -72,6 +75,8 @@ class Analysis:
     """How many items lists hold; metrics that look deeper are not ranked by robustness."""
     implicit: bool = False
     """Whether no rating is a dislike: then liked and disliked are not told apart."""
+    groups: UserGroups | None = None
+    """Users that count as one, where the user states such groups."""
 
     @property
     def robust_metrics(self) -> tuple[str, ...]:
@@ -225,13 +230,20 @@ def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) ->
             ),
         ),
         estimates=step(
-            "unbiased estimates", lambda: estimate(judged, [precision, gain], **weighted)
+            "unbiased estimates",
+            lambda: estimate(judged, [precision, gain], group_users=analysis.groups, **weighted),
         ),
-        strata=step(
-            "popularity deciles",
-            lambda: strata(judged, [precision], resamples=bootstrap, level=LEVEL, seed=seed),
-        ),
+        strata=step("popularity deciles", lambda: _strata(analysis, judged, precision)),
     )
+
+
+def _strata(analysis: Analysis, judged: Judged, metric: str) -> Estimates:
+    """Return scores by popularity of items; their bootstrap draws users, not groups of users."""
+    resamples = analysis.level.bootstrap
+    if analysis.groups is not None:
+        resamples = 0
+        analysis.attempts.failures["intervals of popularity deciles"] = BY_USER
+    return strata(judged, [metric], resamples=resamples, level=LEVEL, seed=analysis.seed)
 
 
 def with_metrics(scores: Scores, metrics: Sequence[str]) -> Scores:

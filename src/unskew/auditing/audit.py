@@ -61,6 +61,7 @@ def audit(
     metric: str | None = None,
     margin: float | None = None,
     smallest: float = 0.05,
+    group_users: object = None,
     seed: int | None = None,
     repeats: int | None = None,
     permutations: int | None = None,
@@ -114,6 +115,13 @@ def audit(
     smallest
         The smallest difference in true precision that matters; used to advise how many judgments to
         collect.
+    group_users
+        Users that are not independent (households, test accounts) count as one: `detected` for
+        near-duplicate accounts, or FILE:COLUMN of a file of users.
+
+        Or another form that `compare` takes. Intervals and tests are by group then; what can only
+        be worked out by user is left out, which the report says. Where near-duplicate accounts are
+        many and groups are not given, a note says so.
     seed
         Everything random follows from it; 0, or the plan's own, unless given.
     repeats
@@ -167,7 +175,7 @@ def audit(
         metric=metric,
         seed=seed,
         progress=progress or (lambda _stage, _done, _total: None),
-        stated=Stated(margin=margin, smallest=smallest),
+        stated=Stated(margin=margin, smallest=smallest, group_users=group_users),
         large=LargeRequest.of(users, splits, memory),
     )
     with quietly(), ExitStack() as stack:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from unskew.auditing.analyses import (
+    BY_USER,
     LEVEL,
     Analysis,
     Attempts,
@@ -52,12 +53,19 @@ from unskew.auditing.result import Audit
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.truth import sources
 from unskew.auditing.truth.truth import beside_truth
+from unskew.auditing.user_groups import (
+    group_card,
+    grouped_core,
+    grouped_evidence,
+    stated_groups,
+)
 from unskew.bias.describe_bias import BiasReport, describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.filters import apply_filters, steps_of
 from unskew.data.formats.catalog import load
 from unskew.data.ratings import Ratings
 from unskew.data.summary import summary
+from unskew.data.user_groups import UserGroups
 from unskew.engine.system import versions
 from unskew.errors import SettingError
 from unskew.evaluation.scores import Scores
@@ -67,6 +75,7 @@ from unskew.judging.judged import Judged
 from unskew.judging.tied import refuse_order
 from unskew.recommend.fit_cost import DataShape
 from unskew.report.estimates import Estimates
+from unskew.stats.user_groups import group_notes
 from unskew.ties import EXPECTED
 from unskew.worlds.worlds import World
 
@@ -153,7 +162,8 @@ class RatingsAudit:
     def carry_out(self) -> Audit:
         """Do everything."""
         self.request.progress("reading", 1, 1)
-        core = self._core()
+        groups = stated_groups(self.request.stated.group_users, (self.ratings,))
+        core = grouped_core(self._core(), groups)
         designs = [design for design in self.chosen.designs if design.name in core.designs]
         analysis = Analysis(
             metric=self.metric,
@@ -162,6 +172,7 @@ class RatingsAudit:
             attempts=self.attempts,
             progress=self.request.progress,
             implicit=core.implicit,
+            groups=groups,
         )
         scores = core.warm_scores
         null = self._null([design for design in designs if self._may_be_null(design)], core)
@@ -176,7 +187,7 @@ class RatingsAudit:
             designs=core.designs,
             scores=scores,
             relevance=self.plan.relevance,
-            evidence=self._evidence(core),
+            evidence=self._evidence(core, groups),
             data=summary(self._dataset()),
             bias=self._bias(core.implicit),
             lights=lights_of_splits(
@@ -186,14 +197,14 @@ class RatingsAudit:
             ),
             null=null,
             truth=self._truth(core),
+            filter_effect=self._filter_effect(core, groups),
             skipped={
                 **self.attempts.failures,
                 **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
             },
             assumed=(*self.chosen.assumed, *core_notes(core)),
-            filter_effect=self._filter_effect(core),
-            notes=tuple(dict.fromkeys((*self.ratings.notes, *map(str, self.ratings.steps)))),
-            card=self._card(core, null),
+            notes=self._notes(groups),
+            card=self._card(core, null) | group_card(groups),
             command=self._command(designs),
             # Of the first splits, with the settings that were chosen there.
             plans=tuple(
@@ -221,9 +232,9 @@ class RatingsAudit:
             truth=self.true_source,
         )
 
-    def _evidence(self, core: Core) -> Evidence:
+    def _evidence(self, core: Core, groups: UserGroups | None) -> Evidence:
         """Work out what statements rest on."""
-        return evidence_of(
+        evidence = evidence_of(
             core,
             random=self._random,
             margin=self.request.stated.margin,
@@ -231,6 +242,13 @@ class RatingsAudit:
             seed=self.plan.seed,
             attempts=self.attempts,
         )
+        return grouped_evidence(evidence, groups, self._random, self.attempts)
+
+    def _notes(self, groups: UserGroups | None) -> tuple[str, ...]:
+        """Return what was noted of the ratings, and of users that are not independent."""
+        ratings = self.ratings
+        notes = [*ratings.notes, *map(str, ratings.steps), *group_notes((ratings,), groups)]
+        return tuple(dict.fromkeys(notes))
 
     # The data
 
@@ -259,10 +277,13 @@ class RatingsAudit:
         describe = partial(describe_bias, source, liked=liked, random=self._random)
         return self.attempts.attempt("bias", describe)
 
-    def _filter_effect(self, core: Core) -> Estimates | None:
+    def _filter_effect(self, core: Core, groups: UserGroups | None) -> Estimates | None:
         """Compare the systems on all ratings and on what filters left, under the first design."""
         unfiltered = self.unfiltered
         if unfiltered is None:
+            return None
+        if groups is not None:
+            self.attempts.failures["effect of the filters"] = BY_USER
             return None
         first = self.chosen.designs[0]
         plan = replace(

@@ -108,12 +108,14 @@ def implicit_note(ratings: Ratings, rule: Relevance) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Stated:
-    """Differences that the user states before anything is measured."""
+    """What the user states before anything is measured: differences, and who counts as one."""
 
     margin: float | None = None
     """The difference of scores below which two systems count as equal."""
     smallest: float = 0.05
     """The smallest difference of true precision that is worth finding."""
+    group_users: object = None
+    """Users that count as one, as `groups_of_users` takes them."""
 
     def __post_init__(self) -> None:
         if self.margin is not None and not self.margin > 0:
@@ -121,12 +123,13 @@ class Stated:
         if not 0 < self.smallest < 1:
             raise SettingError(f"smallest must be between 0 and 1, got {self.smallest:g}")
 
-    def settings(self) -> dict[str, float]:
-        """Return what is not as usual."""
+    def settings(self) -> dict[str, float | str]:
+        """Return what is not as usual, and can be written down."""
         return {
             field.name: value
             for field in fields(self)
-            if (value := getattr(self, field.name)) != field.default
+            if isinstance(value := getattr(self, field.name), float | int | str)
+            and value != field.default
         }
 
 

@@ -89,6 +89,9 @@ users
     and with-train), all. Default: with-test, or as the paper of --relevance.
 undefined
     Undefined values: zero (default) counts them as 0, skip leaves their users out.
+group_users
+    Users that are not independent (households, test accounts) count as one: detected for
+    near-duplicate accounts, or FILE:COLUMN of a file of users.
 
 Intervals
 ---------
@@ -137,6 +140,8 @@ NO_STREAM = "tables are printed anyway; choose their format with --format"
 RatingsArgument = Annotated[str, argument("RATINGS")]
 PlanArgument = Annotated[Path, argument("PLAN")]
 StoreArgument = Annotated[Path, argument("FOLDER")]
+
+GroupUsers = Annotated[str | None, Option(metavar="detected|FILE:COLUMN")]
 
 TableFile = Annotated[
     Path | None, Option(formats.file_check(formats.TABLES, no_stream=NO_STREAM), "FILE")

@@ -17,6 +17,7 @@ import polars as pl
 from unskew.arrays import F64, I64, Mask
 from unskew.checks import choose
 from unskew.data.ratings import Ids
+from unskew.data.user_groups import UserGroups
 from unskew.engine.files import (
     digest_of_file,
     inner_path,
@@ -115,6 +116,8 @@ class Scores(Result):
     """The library whose numbers these are, under its names; empty: ours."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """By label of a library, or of a paper's variant: the metric of ours that is meant."""
+    groups: UserGroups | None = None
+    """Users that count as one where intervals and tests are by user; None = every user counts."""
 
     @cached_property
     def card(self) -> Mapping[str, Any]:

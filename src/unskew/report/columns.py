@@ -172,13 +172,18 @@ class Method:
         """How the interval is called."""
         return "interval" if self.level is None else f"{100 * self.level:g}% CI"
 
+    @property
+    def single_unit(self) -> str:
+        """How one unit is called: `user`, `list`, `group of users`."""
+        noun, of, whole = self.unit.partition(" of ")
+        return noun.removesuffix("s") + of + whole
+
     def lines(self) -> list[str]:
         """Return what people should know of intervals and p-values."""
         lines = []
         if self.interval:
             together = f"; all together ({self.together})" if self.together else ""
-            unit = self.unit.removesuffix("s")
-            lines.append(f"{self.ci}: {self.interval}, by {unit}{together}")
+            lines.append(f"{self.ci}: {self.interval}, by {self.single_unit}{together}")
         if self.test:
             corrected = f"corrected by {self.correction}" if self.correction else "not corrected"
             lines.append(f"p: {self.test}, {corrected}")

@@ -1,4 +1,6 @@
 from .diagnosis.diagnosis import diagnose as diagnose
+from .duplicate_users import duplicate_users as duplicate_users
+from .duplicate_users import user_groups as user_groups
 from .given import Custom as Custom
 from .given import FamiliarTraining as FamiliarTraining
 from .given import Forced as Forced

@@ -122,7 +122,7 @@ def answer(
         "high": high,
         "p": 2 * student_t_sf(t, df),
     }
-    unit = question.method.unit.removesuffix("s")
+    unit = question.method.single_unit
     notes = [
         "" if ready else f"{counted(n, unit)}, fewer than 2" if n < 2 else "no value"
         for ready, n in zip(is_enough.tolist(), units.tolist(), strict=True)

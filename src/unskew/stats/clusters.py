@@ -9,12 +9,16 @@ one half (Agresti & Caffo 2000); with more counts this fades out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64, Mask
+from unskew.data.user_groups import FEWEST as FEWEST_GROUPS
+from unskew.errors import DataError
+from unskew.report.text import counted
 from unskew.stats.intervals.means import Interval
 from unskew.stats.intervals.shares import wilson_ends
 from unskew.stats.special import student_t_quantile
@@ -116,3 +120,65 @@ def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> In
     # The ends are 0 and 1 exactly where the share is; rounding may miss them.
     low = 0.0 if share == 0 else max(float(low), 0.0)
     return share, low, 1.0 if share == 1 else min(float(high), 1.0)
+
+
+def by_group(values: F64, code: I64) -> F64:
+    """Return groups x columns: the sums over the users of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.clusters import by_group
+    >>> by_group(np.array([[1.0, 0.0], [2.0, 0.0], [4.0, 1.0]]), np.array([0, 0, 1])).tolist()
+    [[3.0, 0.0], [4.0, 1.0]]
+    """
+    groups = int(code.max(initial=-1)) + 1
+    result = np.empty((groups, values.shape[1]))
+    for column in range(values.shape[1]):
+        result[:, column] = np.bincount(code, values[:, column], groups)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedValues:
+    """Values of groups of users, of which the mean over groups is the mean over users."""
+
+    sums: F64
+    """Groups x systems: what the users of a group add up to, for tests that permute."""
+    linear: F64
+    """The same without what groups add by their size: its variance is that of the mean over
+    users, a ratio of two sums. It is `sums` where all groups have the same size."""
+    matrix: F64
+    """`linear` of all groups, NaN for those without a user that has values; scaled so that its
+    sum by the number of all groups is the mean."""
+
+    @classmethod
+    def of(cls, values: F64, code: I64, label: str) -> GroupedValues:
+        """Add up users x systems by group.
+
+        Parameters
+        ----------
+        values
+            Their sum by the number of users is the mean; rows with NaN are users that are left out.
+        code
+            The group of each user.
+        label
+            What these are values of.
+        """
+        is_complete = np.logical_not(np.isnan(values).any(axis=1))
+        present, group = np.unique(code[is_complete], return_inverse=True)
+        size, users = np.bincount(group), int(np.count_nonzero(is_complete))
+        if size.size < FEWEST_GROUPS:
+            raise DataError(
+                f"{label}: {counted(users, 'user has', 'users have')} a value of every system, in "
+                f"{counted(size.size, 'group')}: at least {FEWEST_GROUPS} groups are needed"
+            )
+        sums = by_group(values[is_complete], group) * (size.size / len(values))
+        weight = size * size.size / users
+        linear = sums
+        if (weight != 1).any():
+            linear = sums - (weight[:, None] - 1) * sums.mean(axis=0)
+        groups = int(code.max()) + 1
+        matrix = np.full((groups, values.shape[1]), np.nan)
+        matrix[present] = linear * (groups / size.size)
+        return cls(sums, linear, matrix)

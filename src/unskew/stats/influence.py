@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, Mask
+from unskew.arrays import F64, I64, Mask
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
+from unskew.stats.clusters import by_group
 from unskew.stats.pairing import list_weights
 
 
@@ -27,6 +28,11 @@ class SplitInfluence:
     adds up to 0, and its sum of squares is the variance of the mean over users."""
     counted: Mask
     """The users whose lists are averaged."""
+
+    def by_group(self, code: I64) -> SplitInfluence:
+        """Return the same with groups of users as units: what their users add is added up."""
+        counted = np.bincount(code, self.counted) > 0
+        return SplitInfluence(self.means, by_group(self.influence, code), counted)
 
     def same_values(self, second: SplitInfluence) -> bool:
         """Tell whether two splits agree in every value of every user."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ from unskew.arrays import F64, I64, Mask
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.read.tables import DataTable, read_table
+from unskew.data.user_groups import UserGroups
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
 from unskew.evaluation.evaluate import METRICS, evaluate
@@ -27,6 +28,7 @@ from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import counted
+from unskew.stats.clusters import GroupedValues
 from unskew.stats.tests.randomisation import grid_of
 from unskew.stats.value_tables import UNNAMED, read_values
 
@@ -69,6 +71,17 @@ class Paired:
     users: Ids
     parts: tuple[Scores, ...]
     notes: tuple[str, ...] = ()
+    groups: UserGroups | None = None
+    """Groups of users that count as one: then `users` are groups, named after their first user."""
+    people: Ids | None = None
+    """The users of these groups."""
+    code: I64 | None = None
+    """The group of each of them."""
+
+    def by_group(self, groups: UserGroups) -> Paired:
+        """Return the same with groups of users in the place of users."""
+        names, code = groups.of(self.users)
+        return replace(self, users=names, people=self.users, groups=groups, code=code)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -77,13 +90,24 @@ class Paired:
         """Return users x systems: the mean over users is the mean that the scores report.
 
         Over folds it is the mean of the folds' means. Undefined values count as 0 or, where the
-        scores skip them, leave their user out: a row of NaN.
+        scores skip them, leave their user out: a row of NaN. Of groups see `GroupedValues`.
         """
+        grouped = self.grouped(metric)
+        return self._by_user(self.label(metric)) if grouped is None else grouped.matrix
+
+    def grouped(self, metric: str) -> GroupedValues | None:
+        """Return the values of groups of users; None where users count."""
+        if self.code is None:
+            return None
         label = self.label(metric)
-        total = np.zeros((len(self.users), len(self.systems)))
-        skipped = np.zeros(len(self.users), np.bool_)
-        for part, owners in zip(self.parts, self.places, strict=True):
-            values, missing = _contributions(part, label, self.systems, owners, len(self.users))
+        return GroupedValues.of(self._by_user(label), self.code, label)
+
+    def _by_user(self, label: str) -> F64:
+        users = self.users if self.people is None else self.people
+        total = np.zeros((len(users), len(self.systems)))
+        skipped = np.zeros(len(users), np.bool_)
+        for part, owners in zip(self.parts, self._places, strict=True):
+            values, missing = _contributions(part, label, self.systems, owners, len(users))
             total += values
             skipped |= missing
         total /= len(self.parts)
@@ -114,9 +138,17 @@ class Paired:
         return list(dict.fromkeys(lines))
 
     @cached_property
+    def _places(self) -> list[ListOwners]:
+        users = self.users if self.people is None else self.people
+        return [_owners(part, users) for part in self.parts]
+
+    @cached_property
     def places(self) -> list[ListOwners]:
         """Where the lists of each part belong: the same for all metrics."""
-        return [_owners(part, self.users) for part in self.parts]
+        code = self.code
+        if code is None:
+            return self._places
+        return [replace(p, owner=code[p.owner], is_single=False) for p in self._places]
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -159,9 +191,8 @@ class PairedValues(Paired):
         """All labels."""
         return self.metrics
 
-    def matrix(self, metric: str) -> F64:
-        """Return users x systems."""
-        return self.values[self.label(metric)].copy()
+    def _by_user(self, label: str) -> F64:
+        return self.values[label].copy()
 
     def any_label(self, metric: str) -> str:
         """Return the label of a metric: its name as given, or another way to write it."""
@@ -251,7 +282,9 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
     if not len(users):
         raise DataError("no user has a value of every system")
     sides = {label: parts[0].metrics[label].better for label in metrics}
-    return Paired(systems, metrics, sides, users, parts, tuple(dict.fromkeys(notes)))
+    pairing = Paired(systems, metrics, sides, users, parts, tuple(dict.fromkeys(notes)))
+    groups = parts[0].groups
+    return pairing if groups is None else pairing.by_group(groups)
 
 
 def is_evaluated(scores: object) -> bool:
@@ -303,27 +336,6 @@ def known_metric(name: str) -> Metric | None:
         return parse(name)
     except UnskewError:
         return None
-
-
-def label_of(metric: str | None, labels: Sequence[str], what: str) -> str:
-    """Return the label of a metric, however it is spelt; the first one unless given.
-
-    Parameters
-    ----------
-    metric
-        What was asked for.
-    labels
-        Those that there are.
-    what
-        How an error calls them, such as "metric of this result".
-    """
-    if metric is None:
-        return labels[0]
-    parsed = known_metric(metric)
-    for label in labels:
-        if label == metric or (parsed is not None and known_metric(label) == parsed):
-            return label
-    raise unknown_name(what, metric, labels)
 
 
 def _side(name: str) -> str:

@@ -23,7 +23,7 @@ from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.report.text import counted
 
-_WHO = {"user": "who", "item": "that"}
+_WHO, _WHAT = {"user": "who", "item": "that"}, {"by": "segments", "group_users": "groups"}
 _NO_FILES = ("arrays", "frame")
 """How `read_table` calls tables that are in no file."""
 
@@ -77,35 +77,35 @@ def is_column(by: str) -> bool:
         return False
 
 
-def read_column(by: str | os.PathLike[str], of: str = "user") -> UserColumn:
-    """Read FILE:COLUMN; `of` says whose: `user` or `item`."""
+def read_column(by: str | os.PathLike[str], of: str = "user", argument: str = "by") -> UserColumn:
+    """Read FILE:COLUMN; `of`: whose, `user` or `item`; `argument`: how messages call it."""
     file, _, name = str(by).rpartition(":")
     table = read_table(file)
-    key, others = _id_column(table, of)
+    key, others = _id_column(table, of, argument)
     if name not in others:
         raise unknown_name(f"column of {table.source}", name, others)
-    return _column(table, key, name, of)
+    return _column(table, key, name, of, argument)
 
 
-def column_of_table(source: object, of: str = "user") -> UserColumn:
+def column_of_table(source: object, of: str = "user", argument: str = "by") -> UserColumn:
     """Take a table with a column of users (or, with `of`, of items) and one other column."""
     table = read_table(source)
-    key, others = _id_column(table, of)
+    key, others = _id_column(table, of, argument)
     if len(others) != 1:
         raise DataError(
-            f"by=…: a table of segments has a column of {of}s and one other column, got: "
-            f"{', '.join(table.frame.columns)}"
+            f"{argument}=…: a table of {_WHAT[argument]} has a column of {of}s and one other "
+            f"column, got: {', '.join(table.frame.columns)}"
         )
-    return _column(table, key, others[0], of)
+    return _column(table, key, others[0], of, argument)
 
 
-def _id_column(table: DataTable, of: str) -> tuple[str, list[str]]:
+def _id_column(table: DataTable, of: str, argument: str) -> tuple[str, list[str]]:
     """Return the column with the ids of users or items, and the other columns."""
     names = table.frame.columns
     key = table.pick(of, USER if of == "user" else ITEM, None)
     if key is not None:
         return key, [name for name in names if name != key]
-    item = table.pick("item", ITEM, None) if of == "user" else None
+    item = table.pick("item", ITEM, None) if (of, argument) == ("user", "by") else None
     if item is not None:
         raise DataError(
             f"by=…: {table.source} has a column of items ({item!r}) and none of users, but "
@@ -116,20 +116,20 @@ def _id_column(table: DataTable, of: str) -> tuple[str, list[str]]:
             ),
         )
     raise DataError(
-        f"by=…: {table.source} has no column of {of}s; its columns are: "
+        f"{argument}=…: {table.source} has no column of {of}s; its columns are: "
         f"{', '.join(names) or 'none'}; call the one with the ids of {of}s {of}"
     )
 
 
-def _column(table: DataTable, user: str, name: str, of: str) -> UserColumn:
+def _column(table: DataTable, user: str, name: str, of: str, argument: str) -> UserColumn:
     """Return the value of each user or item; each has one row."""
     with naming(table.source):
         ids, codes = Ids.number(table.frame[user])
     if len(ids) < codes.size:
-        again = int(np.argmax(np.bincount(codes)))
+        again = ids.values[int(np.argmax(np.bincount(codes)))]
         raise DataError(
-            f"by=…: {table.source} has {counted(codes.size - len(ids), 'row')} of {of}s {_WHO[of]} "
-            f"already have one, such as {of} {ids.values[again]!r}: give each {of} one row"
+            f"{argument}=…: {table.source} has {counted(codes.size - len(ids), 'row')} of {of}s "
+            f"{_WHO[of]} already have one, such as {of} {again!r}: give each {of} one row"
         )
     order = pl.Series(np.argsort(codes, kind="stable"))
     column = table.frame[name].gather(order)
@@ -148,7 +148,8 @@ def _column(table: DataTable, user: str, name: str, of: str) -> UserColumn:
         return UserColumn(name, table.source, ids, _floats(column.cast(pl.Float64)))
     if kind.is_nested() or kind in (pl.Object, pl.Binary):
         raise DataError(
-            f"by=…: column {name!r} of {table.source} must hold numbers, times or text, got {kind}"
+            f"{argument}=…: column {name!r} of {table.source} must hold numbers, times or text, "
+            f"got {kind}"
         )
     return UserColumn(name, table.source, ids, texts=column.cast(pl.String))
 

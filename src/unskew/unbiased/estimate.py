@@ -38,6 +38,12 @@ from unskew.report.columns import (
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.intervals.means import student_ends
+from unskew.stats.user_groups import (
+    duplicates_notes,
+    groups_of_users,
+    rating_parts,
+    stated_by_group,
+)
 from unskew.unbiased.judgment_weights import (
     Estimand,
     Weights,
@@ -97,6 +103,7 @@ def estimate(
     users: str = "with-list",
     resamples: int = RESAMPLES,
     level: float = LEVEL,
+    group_users: object = None,
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
@@ -156,6 +163,11 @@ def estimate(
         The bootstrap takes the weights as they are.
     level
         Confidence level of the intervals.
+    group_users
+        Users that are not independent (households, test accounts) count as one: `detected` for
+        near-duplicate accounts, or FILE:COLUMN of a file of users.
+
+        Or another form that `compare` takes. The bootstrap draws groups then.
     seed
         Of the bootstrap over users.
     threads, memory
@@ -197,10 +209,13 @@ def estimate(
     judged, notes = judge_for_estimates(
         judgments, runs, metrics_of(by_label), seed=seed, threads=threads, **data
     )
+    groups = groups_of_users(group_users, rating_parts(judged))
     source = weigh(judged, propensity, weights, random)
     weight, clipped = clipped_weights(source.weight, clip)
     described = Weights.of(weight, clipped)
-    averages = WeightedAverages(judged, by_label, source, mean, users, threads, memory)
+    people = judged.judgments.users
+    code = None if groups is None else groups.of(people)[1]
+    averages = WeightedAverages(judged, by_label, source, mean, users, threads, memory, code)
     result = averages.estimates(weight, resamples, level, seed)
     per = "of users" if mean == "users" else "as a ratio of sums over users"
     result = replace(
@@ -222,9 +237,12 @@ def estimate(
         },
     )
     notes += [*_added(metrics, by_label), *source.notes, *_weight_notes(described)]
-    notes += [*averages.notes(), *_undefined_notes(result, int(averages.mask.sum()))]
+    noun = "user" if groups is None else "group of users|groups of users"
+    notes += [*averages.notes(), *_undefined_notes(result, averages.units, noun)]
     notes += [*_bias_notes(by_label), *_order_notes(result, by_label)]
-    return replace(result, notes=tuple(dict.fromkeys(notes)))
+    notes += duplicates_notes(judged, group_users) if resamples else ()
+    result = replace(result, notes=tuple(dict.fromkeys(notes)))
+    return stated_by_group(result, groups, people)
 
 
 def order(estimates: Estimates, metric: str, by: str = "snips") -> list[str]:
@@ -358,12 +376,12 @@ def _added(metrics: str | Metric | Iterable[str | Metric], labels: Iterable[str]
         yield f"{', '.join(more)}: shown beside nDCG, whose normalising can change the order"
 
 
-def _undefined_notes(estimates: Estimates, users: int) -> Iterator[str]:
-    left_out = users - min(estimates.rows["n"])
+def _undefined_notes(estimates: Estimates, units: int, noun: str) -> Iterator[str]:
+    left_out = units - min(estimates.rows["n"])
     if left_out:
         yield (
-            f"{counted(left_out, 'user')} without a liked judgment left out of the means of "
-            "fractions (mean='ratio' divides sums instead)"
+            f"{counted(left_out, *noun.split('|'))} without a liked judgment left out of the means "
+            "of fractions (mean='ratio' divides sums instead)"
         )
 
 

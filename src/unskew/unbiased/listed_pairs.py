@@ -156,6 +156,8 @@ class RatedLists:
     """All rated pairs that are not in training."""
     in_training: int
     """Rated pairs that are left out, as they are in training."""
+    group: I64 | None = None
+    """The group of each user, where groups of users are the units and not users."""
 
     @classmethod
     def of(
@@ -184,9 +186,17 @@ class RatedLists:
 
     @property
     def user(self) -> I64:
-        """The user of each pair."""
-        user: I64 = self.pair // self.listed.width
-        return user
+        """The user of each pair, or the group of users."""
+        return self.units(self.pair // self.listed.width)
+
+    def units(self, users: I64) -> I64:
+        """Return users as they are, or the group of each; who is in no group is one."""
+        if self.group is None:
+            return users
+        groups = int(self.group.max(initial=-1)) + 1
+        strangers = groups + users - self.group.size
+        index = np.minimum(users, self.group.size - 1)
+        return np.where(users < self.group.size, self.group[index], strangers)
 
 
 def _rows(ascending: I64, listed: I64) -> I64:
@@ -206,7 +216,7 @@ def sums_of(users: I64, user: I64, weight: F64 | None = None) -> F64:
 
 def users_of(parts: Sequence[RatedLists]) -> I64:
     """Return the users with a list in any split, in ascending order."""
-    return np.unique(np.concatenate([users for part in parts for users in part.listed.owners]))
+    return np.unique(np.concatenate([part.units(u) for part in parts for u in part.listed.owners]))
 
 
 HABITS = tuple(3.0 ** (-step / 8) for step in range(9))

@@ -63,7 +63,7 @@ class _RandomSide:
             mine = part.lists[a] if b is None else part.lists[a] & ~part.lists[b]
             listed = part.listed
             owner = listed.pairs[a] // listed.width if b is None else listed.only(a, b)
-            places += sums_of(users, owner)
+            places += sums_of(users, part.units(owner))
             shown = sums_of(users, part.user[mine])
             exposed += shown
             liked += sums_of(users, part.user[mine & part.liked])
@@ -153,7 +153,8 @@ def _pair(
         return facts | {"note": reason}
     lists, k = np.zeros(everyone.size), parts[0].listed.k
     for part in parts:
-        lists += sums_of(everyone, np.union1d(part.listed.owners[a], part.listed.owners[b]))
+        either = np.union1d(part.listed.owners[a], part.listed.owners[b])
+        lists += sums_of(everyone, part.units(either))
     shares = [side.liked_share for side in (first, second)]
     # c_a s_a - c_b s_b, with c the shares of places on either side.
     of_a, of_b = (UserSum.of(side.places / k) / UserSum.of(lists) for side in (first, second))

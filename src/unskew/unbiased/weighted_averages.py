@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import as_count, check_share
@@ -34,6 +35,7 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
+from unskew.stats.clusters import by_group
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
 from unskew.unbiased.user_sums import UserSum, resampled_sums
 
@@ -102,6 +104,8 @@ class WeightedAverages:
     users: str = "with-list"
     threads: int | None = None
     memory: int | str = MEMORY
+    group: I64 | None = None
+    """The group of each user, where groups of users are drawn and not users."""
 
     # What weights of such a kind give
 
@@ -199,10 +203,11 @@ class WeightedAverages:
             for row in range(len(self.estimands)):
                 columns += [*self._pair(plain, system, row), *self._pair(lists, system, row)]
             columns += [self._averaged(part) for cut in lists.slots[system] for part in cut]
+            columns = self._by_unit(columns)
             targets, weights, *sums = resampled_sums(columns, resamples, seed, self.threads)
             for row, (label, estimand) in enumerate(self.estimands.items()):
                 naive_top, naive_bottom, top, bottom = sums[4 * row : 4 * row + 4]
-                users = int(self.mask.sum() if self.divides(estimand) else bottom.value)
+                users = self._units(bottom if not self.divides(estimand) else None)
                 rank, weight_of = lists.hits[name, estimand.metric.anti]
                 hits = Weights.of(weight_of[rank <= estimand.metric.whole_cutoff])
                 keys = {"system": name, "metric": label}
@@ -267,7 +272,33 @@ class WeightedAverages:
         judged = np.diff(self.judged.judgments.start) > 0
         return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
 
-    def _averaged(self, values: F64) -> F64:
+    @cached_property
+    def _code(self) -> I64 | None:
+        """The group of each averaged user: every number occurs."""
+        if self.group is None:
+            return None
+        return np.unique(self._averaged(self.group), return_inverse=True)[1].astype(np.int64)
+
+    def _by_unit(self, columns: list[F64]) -> list[F64]:
+        """Return numbers per user, or, of groups, what their users add up to."""
+        if self._code is None:
+            return columns
+        return list(by_group(np.column_stack(columns), self._code).T)
+
+    def _units(self, counted_users: UserSum | None = None) -> int:
+        """Return how many users are averaged, or groups: all, or those that a sum counts."""
+        if self._code is None:
+            return int(self.mask.sum() if counted_users is None else counted_users.value)
+        if counted_users is None:
+            return int(self._code.max(initial=-1)) + 1
+        return int(np.count_nonzero(counted_users.influence))
+
+    @property
+    def units(self) -> int:
+        """How many users are averaged, or groups of users."""
+        return self._units()
+
+    def _averaged(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.mask.all() else values[self.mask]
 
     def _scale(self, weight: F64) -> tuple[F64, F64]:

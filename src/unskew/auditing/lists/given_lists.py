@@ -51,12 +51,19 @@ from unskew.auditing.page.reproduction import (
 from unskew.auditing.request import Request, check_worth, least_liked
 from unskew.auditing.result import Audit
 from unskew.auditing.statements.evidence import Evidence, evidence_of
+from unskew.auditing.user_groups import (
+    group_card,
+    grouped_evidence,
+    grouped_scores,
+    stated_groups,
+)
 from unskew.bias.describe_bias import describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import DEFAULT_GAIN
 from unskew.data.summary import summary
+from unskew.data.user_groups import UserGroups
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.system import versions
 from unskew.errors import SettingError
@@ -69,6 +76,7 @@ from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.split import Split
 from unskew.stats.compare.compare import compare
+from unskew.stats.user_groups import group_notes, rating_parts
 from unskew.worlds.nulls import redraw
 
 NEEDS_TRAINING = "needs the training ratings: give train=…"
@@ -192,20 +200,28 @@ class ListsAudit:
         """Do everything."""
         request, attempts = self.request, self.attempts
         request.progress("designs", 0, 1)
+        groups = stated_groups(request.stated.group_users, rating_parts(self.judged))
         rejudged = self._designs.rejudge(request.designs, attempts)
+        rejudged = replace(rejudged, scores=grouped_scores(rejudged.scores, groups))
         request.progress("designs", 1, 1)
         request.progress("null experiment", 0, 1)
         null = attempts.attempt("null experiment", lambda: self._null(rejudged))
         request.progress("null experiment", 1, 1)
         analysis = Analysis(
-            self.metric, request.level, self.seed, attempts, request.progress, self.depth
+            metric=self.metric,
+            level=request.level,
+            seed=self.seed,
+            attempts=attempts,
+            progress=request.progress,
+            depth=self.depth,
+            groups=groups,
         )
         of_scores = analyse_scores(analysis, rejudged.scores)
         if self.implicit:
             attempts.failures["margins"] = "no rating is a dislike"
         of_lists = analyse_lists(analysis, self.judged, self.random)
         request.progress("statements", 0, 1)
-        result = self._audit(rejudged, null, of_scores, of_lists)
+        result = self._audit(rejudged, null, of_scores, of_lists, groups)
         request.progress("statements", 1, 1)
         return result
 
@@ -215,6 +231,7 @@ class ListsAudit:
         null: Estimates | None,
         of_scores: ScoreAnalyses,
         of_lists: ListAnalyses,
+        groups: UserGroups | None,
     ) -> Audit:
         """Return the result, with what is measured of the data themselves."""
         judged, attempts = self.judged, self.attempts
@@ -232,7 +249,7 @@ class ListsAudit:
             systems=tuple(judged.systems),
             designs={design: REJUDGED[design] for design in rejudged.scores},
             scores=rejudged.scores,
-            evidence=self._evidence(rejudged),
+            evidence=self._evidence(rejudged, groups),
             reach=rejudged.reach,
             segments=self._segments(rejudged),
             relevance=rule,
@@ -242,8 +259,8 @@ class ListsAudit:
             null=null,
             skipped=dict(attempts.failures),
             assumed=self.assumed,
-            notes=self._all_notes(rejudged),
-            card=self._card(rejudged.scores, null),
+            notes=self._all_notes(rejudged, groups),
+            card=self._card(rejudged.scores, null) | group_card(groups),
             command=self._command(rejudged.scores),
             **vars(of_scores),
             **vars(of_lists),
@@ -263,9 +280,9 @@ class ListsAudit:
             lambda: compare(user_scores, self.metric, by="activity", **settings),
         )
 
-    def _evidence(self, rejudged: Rejudged) -> Evidence:
+    def _evidence(self, rejudged: Rejudged, groups: UserGroups | None) -> Evidence:
         """Return what statements rest on."""
-        return evidence_of(
+        evidence = evidence_of(
             self._core(rejudged),
             random=self.random,
             references=self.references,
@@ -275,6 +292,7 @@ class ListsAudit:
             seed=self.seed,
             attempts=self.attempts,
         )
+        return grouped_evidence(evidence, groups, self.random, self.attempts)
 
     def _core(self, rejudged: Rejudged) -> Core:
         """Return what statements rest on; lists only where the training ratings are known."""
@@ -305,7 +323,7 @@ class ListsAudit:
             seeds=(self.seed,),
         )
 
-    def _all_notes(self, rejudged: Rejudged) -> tuple[str, ...]:
+    def _all_notes(self, rejudged: Rejudged, groups: UserGroups | None) -> tuple[str, ...]:
         """Return what was noted while data were read, and what to know of this kind of audit."""
         read, references = self.judged.read, self.references
         random_notes = () if self.random is None else self.random.notes
@@ -331,6 +349,7 @@ class ListsAudit:
                 "lists as given, these are all items of the training and test ratings without "
                 "the user's training items"
             )
+        notes += group_notes(rating_parts(self.judged), groups)
         return tuple(dict.fromkeys(notes))
 
     def _null(self, rejudged: Rejudged) -> Estimates:

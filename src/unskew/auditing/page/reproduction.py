@@ -119,7 +119,10 @@ class Choices:
         values |= {key: rule[key] for key in ("liked", "above") if key in rule}
         values |= {key: rule[key] for key in usual if rule[key] != usual[key]}
         values |= {} if self.tune else {"tune": False}
-        return values | self.stated.settings()
+        values |= self.stated.settings()
+        if "group_users" in values:
+            values["group_users"] = shown_path(values["group_users"])
+        return values
 
     def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
         """Return the command: what it reads, how thorough it is, the systems, and the rest."""
@@ -128,7 +131,8 @@ class Choices:
         words += systems
         repeats = {} if self.repeats is None else {"repeats": self.repeats}
         for key, value in {**self.settings(), **repeats, **self.large.settings()}.items():
-            words += ["--no-tune"] if key == "tune" else [f"--{key}", _word(value)]
+            option = f"--{key.replace('_', '-')}"
+            words += ["--no-tune"] if key == "tune" else [option, _word(value)]
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 

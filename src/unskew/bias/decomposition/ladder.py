@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +17,7 @@ from unskew.bias.decomposition.ladder_part import NULLS, RUNGS, LadderPart, ladd
 from unskew.checks import as_count, checked
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance, relevance_for
+from unskew.data.user_groups import UserGroups
 from unskew.errors import DataError, SettingError
 from unskew.judging.judge import read_runs
 from unskew.judging.judged import Judged
@@ -87,7 +89,9 @@ HEIGHTS = Question(
 )
 
 
-def ladder_of(parts: Sequence[LadderPart], notes: Sequence[str] = ()) -> Estimates:
+def ladder_of(
+    parts: Sequence[LadderPart], notes: Sequence[str] = (), groups: UserGroups | None = None
+) -> Estimates:
     """Return the ladder over splits of the same data, from what `ladder_part` gives of each.
 
     A value is the mean over splits; equal splits count once. z divides the mean step by the root of
@@ -101,6 +105,8 @@ def ladder_of(parts: Sequence[LadderPart], notes: Sequence[str] = ()) -> Estimat
         Of each split.
     notes
         What was assumed.
+    groups
+        Users that count as one. There is no z then: its null hypothesis draws every user's likes.
 
     Examples
     --------
@@ -116,10 +122,11 @@ def ladder_of(parts: Sequence[LadderPart], notes: Sequence[str] = ()) -> Estimat
     parts = _distinct(parts)
     systems, k = parts[0].systems, parts[0].k
     heights = np.mean([part.scores for part in parts], axis=0)
-    users = _rows_of_users(parts)
+    users = _rows_of_users(parts, groups)
     order = [systems[index] for index in np.argsort(-heights[-1], kind="stable").tolist()]
-    steps = [_step(parts, users, name, system) for name in STEPS for system in systems]
-    pairs = [_step(parts, users, name, *pair) for pair in combinations(order, 2) for name in STEPS]
+    step = partial(_step, parts, users, has_z=groups is None)
+    steps = [step(name, system) for name in STEPS for system in systems]
+    pairs = [step(name, *pair) for pair in combinations(order, 2) for name in STEPS]
     facts = {"k": k, "users": users[0], "splits": len(parts)}
     rungs = [
         {"system": system, "rung": rung, "n": users[0], "value": float(heights[row, column])}
@@ -164,14 +171,22 @@ def _distinct(parts: Sequence[LadderPart]) -> list[LadderPart]:
     return distinct
 
 
-def _rows_of_users(parts: Sequence[LadderPart]) -> tuple[int, list[NDArray[np.integer]]]:
-    """Return how many users all splits have, and the row of each split's users among them."""
+def _rows_of_users(
+    parts: Sequence[LadderPart], groups: UserGroups | None
+) -> tuple[int, list[NDArray[np.integer]]]:
+    """Return how many users all splits have, and the row of each split's users among them.
+
+    Or how many groups of users, and the row of each user's group.
+    """
     ids = [part.ids for part in parts]
     if all(table.equals(ids[0]) for table in ids):
         numbers = [part.users for part in parts]
     else:
         tables = Ids.union(*ids)[1]
         numbers = [table[part.users] for part, table in zip(parts, tables, strict=True)]
+    if groups is not None:
+        code = groups.of(Ids.union(*ids)[0])[1].astype(np.int32)
+        numbers = [code[number] for number in numbers]
     union = np.unique(np.concatenate(numbers))
     return union.size, [np.searchsorted(union, number) for number in numbers]
 
@@ -182,6 +197,8 @@ def _step(
     name: str,
     system: str,
     against: str | None = None,
+    *,
+    has_z: bool = True,
 ) -> dict[str, Any]:
     """Return the row of a step: of a system, or of it less another one."""
     signs = np.zeros(len(parts[0].systems))
@@ -196,7 +213,7 @@ def _step(
         row["se"] = error
         row["low"], row["high"] = student_ends(value, error, users[0] - 1, LEVEL)
         row["t"] = value / error if error else None
-    if name in NULLS:
+    if name in NULLS and has_z:
         kind = NULLS.index(name)
         events = float(np.mean([signs @ part.events[kind] @ signs for part in parts]))
         row["events"] = max(events, 0.0)
@@ -224,7 +241,8 @@ def _error(values: Sequence[F64], users: int, rows: Sequence[NDArray[np.integer]
         return None
     total = np.zeros(users)
     for value, row in zip(values, rows, strict=True):
-        total[row] += (value - value.mean()) * (users / (value.size * len(values)))
+        moves = (value - value.mean()) * (users / (value.size * len(values)))
+        total += np.bincount(row, moves, users)
     spread = math.sqrt(math.fsum(total**2) / (users - 1) / users)
     # Below rounding it is 0: all users have the same value.
     return spread if spread > 1e-12 * max(float(np.max(np.abs(values[0]))), 1e-300) else 0.0

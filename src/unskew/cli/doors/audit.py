@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from unskew.cli import inputs, outputs
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
+    GroupUsers,
     NamedFileOptions,
     RelevanceOptions,
     ReportFile,
@@ -84,6 +85,7 @@ class AuditOptions:
     relevance: RelevanceOptions
     algorithms: str | None = None
     designs: str | None = None
+    group_users: GroupUsers = None
     dry_run: bool = False
     tune: bool = True
     amounts: Annotated[Options, AMOUNTS]
@@ -161,6 +163,7 @@ def audit_command(
     settings = {
         "designs": inputs.between_commas(options.designs),
         **vars(options.measured),
+        "group_users": options.group_users,
         "seed": stored.seed,
         **inputs.relevance_settings(options.relevance),
     }

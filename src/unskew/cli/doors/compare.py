@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import files, inputs, outputs
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
     FigureTableOptions,
+    GroupUsers,
     JudgedOptions,
     ScoredOptions,
 )
 from unskew.cli.parameters import Option, Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.judging.judged import Judged
+    from unskew.stats.pairing import Paired
 
 TESTS = OptionsOf(
     "stats.compare.compare:compare",
@@ -62,6 +68,7 @@ def compare_command(
     average: AverageOptions,
     tests: Annotated[Options, TESTS],
     segments: SegmentOptions,
+    group_users: GroupUsers = None,
     compute: ComputeOptions,
     output: FigureTableOptions,
     paper: PaperFile = None,
@@ -86,6 +93,8 @@ def compare_command(
       unskew compare -j test.csv -r a.csv -r b.csv --train train.csv -m P@10 --by activity
 
       unskew compare -j test.csv -r a.csv -r b.csv -m P@10 --by users.csv:country --figure by.svg
+
+      unskew compare -j test.csv -r a.csv -r b.csv -m P@10 --group-users users.csv:household
 
     Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
     tested with the same permutations. Systems that share a letter do not differ significantly.
@@ -112,6 +121,7 @@ def compare_command(
     from unskew.stats.compare.compare import PAIRS, compare
     from unskew.stats.compare.compare_segments import SEGMENTS
     from unskew.stats.compare.paper_table import table_of
+    from unskew.stats.user_groups import duplicates_notes, groups_of_users, rating_parts
 
     by_segment = segments.by is not None
     if by_segment and paper is not None:
@@ -119,7 +129,10 @@ def compare_command(
     question = SEGMENTS if by_segment else PAIRS
     figures = outputs.figures_of(output.figure, [drawing.name for drawing in question.figures])
     scored = ScoredOptions(judged=judged, scores=scores, average=average)
-    pairs, division = read_segments(scored, lists, compute, segments, output.quiet)
+    pairs, data = read_pairs(scored, lists, compute, output.quiet)
+    groups = groups_of_users(group_users, rating_parts(data))
+    pairs = replace(pairs, notes=(*pairs.notes, *duplicates_notes(data, group_users)))
+    division = {**_division(pairs, data, segments), "group_users": groups}
     settings = {**vars(compute), **test_settings(tests), **division}
     with progress("comparing", output.quiet) as move:
         result = compare(pairs, inputs.metric_names(judged.metric), progress=move, **settings)
@@ -149,16 +162,29 @@ def read_segments(
     quiet: bool,
 ) -> tuple[Any, dict[str, Any]]:
     """Return the values per user, and what `compare` takes to divide users into segments."""
+    pairs, data = read_pairs(scored, lists, compute, quiet)
+    return pairs, _division(pairs, data, segments)
+
+
+def read_pairs(
+    scored: ScoredOptions, lists: str | None, compute: ComputeOptions, quiet: bool
+) -> tuple[Paired, Judged | None]:
+    """Return the values per user, and the judged data where these are no saved scores."""
     from unskew.evaluation.evaluate import METRICS
     from unskew.stats.pairing import paired
-    from unskew.stats.segments import segments_of
 
     if inputs.is_saved(scored):
         if lists is not None:
             raise SettingError("--lists is for --run: saved scores know their lists")
-        return paired(inputs.read_scores(scored.scores or [])), vars(segments)
+        return paired(inputs.read_scores(scored.scores or [])), None
     data = inputs.judge_files(scored.judged, compute.seed, lists=lists)
-    pairs = paired(inputs.scores_of(scored, compute, METRICS, quiet, data))
-    if segments.by is None:
-        return pairs, vars(segments)
-    return pairs, {"by": segments_of(pairs.users, judged=data, **vars(segments))}
+    return paired(inputs.scores_of(scored, compute, METRICS, quiet, data)), data
+
+
+def _division(pairs: Paired, data: Judged | None, segments: SegmentOptions) -> dict[str, Any]:
+    """Return what `compare` takes to divide users into segments."""
+    from unskew.stats.segments import segments_of
+
+    if data is None or segments.by is None:
+        return vars(segments)
+    return {"by": segments_of(pairs.users, judged=data, **vars(segments))}

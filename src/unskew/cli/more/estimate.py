@@ -14,6 +14,7 @@ from unskew.cli.options import (
     FigureTableOptions,
     FileOptions,
     FolderOptions,
+    GroupUsers,
     JudgedOptions,
     PrintOptions,
     RelevanceOptions,
@@ -175,6 +176,7 @@ def estimate_command(
     sensitivity: bool = False,
     bounds: bool = False,
     clipping: bool = False,
+    group_users: GroupUsers = None,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -245,11 +247,16 @@ def estimate_command(
         raise SettingError(f"give {reports[0]} or {reports[1]}, not both")
     files = {"--random": random, "--items": items}
     odd = [*(name for name, file in files.items() if file), *reports]
+    if group_users is not None and reports:
+        raise SettingError(f"--group-users does not go with {reports[0]}: leave it out")
+    odd += ["--group-users"] * (group_users is not None)
     if _has_labels(labels, judged, odd, propensities):
         result = _from_labels(labels, judged, estimates, compute)
     else:
         report = "".join(reports)
-        result = _from_judgments(judged, random, items, propensities, estimates, compute, report)
+        result = _from_judgments(
+            judged, random, items, propensities, estimates, compute, report, group_users
+        )
     outputs.deliver_result(result, output, figures)
 
 
@@ -261,6 +268,7 @@ def _from_judgments(
     estimates: Options,
     compute: ComputeOptions,
     report: str,
+    group_users: str | None,
 ) -> Estimates:
     """Return estimates by propensities, or what a flag asks for instead."""
     from unskew.unbiased.bounds import bounds
@@ -295,7 +303,7 @@ def _from_judgments(
         refuse("does not go with --clipping: leave it out", "--clip --resamples", estimates)
         settings |= {name: getattr(estimates, name) for name in ("mean", "users", "level")}
         return clipping_curve(data, names or METRICS, **settings)
-    return estimate(data, names or METRICS, **settings, **vars(estimates))
+    return estimate(data, names or METRICS, group_users=group_users, **settings, **vars(estimates))
 
 
 def _share(text: str | None) -> float | str | None:

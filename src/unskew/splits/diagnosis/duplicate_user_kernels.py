@@ -159,7 +159,7 @@ def draws_for(counts: F64, total: float, sizes: F64, out: F64) -> None:
 
 
 @kernel
-def _compared(
+def compare_rows(
     rows: UserRows,
     user: int,
     items: I32,
@@ -209,7 +209,7 @@ def _compared(
 
 
 @kernel
-def _improbability(chance: F64, n: int, number: float) -> float:
+def improbability(chance: F64, n: int, number: float) -> float:
     """Return Chernoff's bound for that many of independent events, as a power of ten."""
     mean = 0.0
     for i in range(n):
@@ -235,7 +235,7 @@ def _improbability(chance: F64, n: int, number: float) -> float:
 
 
 @kernel
-def _agreement(number: int, matches: int, chance: float) -> float:
+def agreement(number: int, matches: int, chance: float) -> float:
     """Return how improbable so many matches are, each with the same chance, as a power of ten."""
     share = matches / max(number, 1)
     if number == 0 or share <= chance or chance >= 1.0:
@@ -247,7 +247,7 @@ def _agreement(number: int, matches: int, chance: float) -> float:
 
 
 @kernel
-def _same_by_habit(rows: UserRows, user: int, items: I32, values: F64, n: int) -> float:
+def same_by_habit(rows: UserRows, user: int, items: I32, values: F64, n: int) -> float:
     """Return the chance of equal values if both keep their habits and forget the items."""
     start, item, value, _ = rows
     mine, yours = np.empty(n), np.empty(n)
@@ -300,7 +300,9 @@ def _weigh(
     """Fill in how improbable it is that u agrees with so many of the wanted rows, and of whom."""
     count, mine, apart = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
     skip, mine_size = np.full(SEEDS, -1, np.int32), train.start[u + 1] - train.start[u]
-    _, common, same, near = _compared(train, u, items, values, times, n, width, skip, mine, apart)
+    _, common, same, near = compare_rows(
+        train, u, items, values, times, n, width, skip, mine, apart
+    )
     _seeds(items, n, mine, item_start, skip)
     others, accounts = np.zeros(SEEDS * RATERS), np.int64(0)
     seen = np.full(SEEDS * RATERS, -1, np.int32)
@@ -320,7 +322,7 @@ def _weigh(
                 is_excluded = is_excluded or seen[x] == w
             if not is_excluded and accounts - before < RATERS:
                 seen[accounts] = w
-                overlap, c, e, a = _compared(
+                overlap, c, e, a = compare_rows(
                     union, w, items, values, times, n, width, skip, count, apart
                 )
                 others[accounts] = overlap
@@ -341,10 +343,10 @@ def _weigh(
             m += 1
     weight = AGREE_WEIGHT * n
     by_others = (all_same + AGREE * weight) / (all_common + weight)
-    by_habit = _same_by_habit(train, u, items, values, n)
-    out[0] = _improbability(chance, m, k)
-    out[0] += _agreement(common, same, max(by_others, by_habit) + HABIT_MARGIN)
-    out[0] += _agreement(common, near, (all_near + AGREE * weight) / (all_common + weight))
+    by_habit = same_by_habit(train, u, items, values, n)
+    out[0] = improbability(chance, m, k)
+    out[0] += agreement(common, same, max(by_others, by_habit) + HABIT_MARGIN)
+    out[0] += agreement(common, near, (all_near + AGREE * weight) / (all_common + weight))
     out[1] = accounts
     out[2] = 0.0
     for x in range(accounts):

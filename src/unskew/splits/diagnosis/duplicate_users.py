@@ -32,13 +32,13 @@ BANDS, WIDTH = 24, 4
 """Two histories are compared if one of 24 groups of 4 min-hashes is equal."""
 CROWD = 64
 """A group of min-hashes that more pairs than this share is common, and is passed over."""
-MOST_CANDIDATES = 20_000
+CLOSEST = 20_000
 """The most pairs that are looked at closely: those with the largest overlap."""
 SIMILAR = 0.5
 """The least share of common items among all items of two histories."""
 JITTER_DAYS, JITTER_SHARE = 2, 0.01
 """Times of a copy may be moved, all alike, and each by so many days, or this share of the log."""
-_USERS, _PAIRS = 4096, 64
+USERS, _PAIRS = 4096, 64
 _NEVER = np.float32(np.inf).view(np.uint32)
 
 
@@ -124,7 +124,7 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
     from unskew.splits.diagnosis.kernels import UserRows
 
-    times, width = _times(train, test)
+    times, width = times_of(train, test)
     trained, tested = (
         UserRows(part.start, part.item, frozen(part.value), time)
         for part, time in zip((train, test), times, strict=True)
@@ -137,7 +137,7 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     item_start = starts(np.bincount(item, minlength=len(train.items)))
     user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(union.start))
     raters = frozen(user[grouped_order(item, item_start)])
-    draws = _draws(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
+    draws = draws_of(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
     evidence = np.empty((pairs.shape[0], 3))
 
     def weigh(low: int) -> None:
@@ -152,7 +152,7 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     return evidence
 
 
-def _times(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
+def times_of(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
     """Return the times of both parts, empty where one has none, and how much jitter is allowed."""
     none = frozen(np.zeros(0, np.int64))
     if train.time is None or test.time is None:
@@ -162,7 +162,7 @@ def _times(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
     return (frozen(train.time), frozen(test.time)), width
 
 
-def _draws(counts: I64, sizes: I64) -> F64:
+def draws_of(counts: I64, sizes: I64) -> F64:
     """Return how many draws by popularity give accounts of these sizes."""
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
@@ -185,7 +185,7 @@ def _close(candidates: I32, sizes: I64, train: Ratings, test: Ratings) -> I64:
     similar = np.maximum(in_test / (copy + of_test - in_test), in_all / (copy + of_all - in_all))
     enough = (similar >= SIMILAR) & (in_all >= COPY_ITEMS)
     rows = np.flatnonzero(enough)
-    order = np.argsort(-similar[rows], kind="stable")[:MOST_CANDIDATES]
+    order = np.argsort(-similar[rows], kind="stable")[:CLOSEST]
     return np.sort(rows[order])
 
 
@@ -212,13 +212,17 @@ def _candidates(train: Ratings, test: Ratings) -> I32:
 
 def _hashes(train: Ratings, test: Ratings) -> U32:
     """Return for each item and hash an exponential time, the shorter the rarer, as its bits."""
-    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
-
     items = len(train.items)
     count = np.bincount(train.item, minlength=items) + np.bincount(test.item, minlength=items)
-    users = max(len(train.users), 2)
-    weight = np.maximum(np.log(users / np.maximum(count, 1)), 0.05)
-    table = np.empty((items, BANDS * WIDTH), np.float32)
+    return hash_items(count, len(train.users))
+
+
+def hash_items(count: I64, users: int) -> U32:
+    """Return the same, of items with so many ratings by so many users."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    weight = np.maximum(np.log(max(users, 2) / np.maximum(count, 1)), 0.05)
+    table = np.empty((count.size, BANDS * WIDTH), np.float32)
     kernels.exponentials(np.uint64(key_of(0, "diagnosis/duplicate-users")), weight, table)
     return frozen(table.view(np.uint32))
 
@@ -237,16 +241,24 @@ def _keys(
     places = [np.append(0, np.cumsum(mask)) for mask in chosen]
 
     def fill(low: int) -> None:
-        high = min(low + _USERS, users)
-        signatures = [np.full((high - low, BANDS * WIDTH), _NEVER) for _ in range(2)]
-        for part, signature in zip((train, test), signatures, strict=True):
-            kernels.lower_signatures(low, in_any, part.start, part.item, table, signature)
+        high = min(low + USERS, users)
+        signatures = signature_of(low, high, in_any, [train, test], table)
         signatures.append(np.minimum(*signatures))
         for signature, mask, before, out in zip(signatures, chosen, places, keys, strict=True):
             rows = np.flatnonzero(mask[low:high])
             kernels.band_keys(signature, rows, WIDTH, int(before[low]), out)
 
-    for _ in map_blocks(fill, range(0, users, _USERS), size=len(train)):
+    for _ in map_blocks(fill, range(0, users, USERS), size=len(train)):
         pass
     left, of_test, of_all = keys
     return left, of_test, of_all
+
+
+def signature_of(low: int, high: int, mask: Mask, parts: list[Ratings], table: U32) -> list[U32]:
+    """Return the min-hashes of each part's items: a row per user from `low` to before `high`."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    signatures = [np.full((high - low, BANDS * WIDTH), _NEVER) for _ in parts]
+    for part, signature in zip(parts, signatures, strict=True):
+        kernels.lower_signatures(low, mask, part.start, part.item, table, signature)
+    return signatures

@@ -52,7 +52,15 @@ from unskew.stats.tests.p_values import (
     p_values,
 )
 from unskew.stats.tests.posterior import bayesian_t
+from unskew.stats.user_groups import (
+    duplicates_notes,
+    groups_of_users,
+    rating_parts,
+    stated_by_group,
+)
 
+OF_SUMS = ("randomisation", "wilcoxon", "sign")
+"""Tests that need no variance: of groups of users they take the sums."""
 _HELD = 1 << 28  # bytes of values compared at a time
 
 
@@ -99,6 +107,7 @@ def compare(
     resamples: int = 10_000,
     against: str | None = None,
     rope: float | None = None,
+    group_users: object = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -179,6 +188,15 @@ def compare(
 
         In units of the metric. The probabilities are that a is better, that both are equivalent,
         that b is better (Bayesian t).
+    group_users
+        Users that are not independent (households, test accounts) count as one: `detected` for
+        near-duplicate accounts, or FILE:COLUMN of a file of users.
+
+        Or a mapping from user to group, a table with a column of users and one other column, or
+        what `splits.duplicate_users` gave. Intervals, tests and permutations are by group, and
+        users that are in none are groups of their own. Near-duplicates are detected in the test
+        and training ratings of judged data; where they are many and groups are not given, a note
+        says so.
     seed
         Of permutations and resamples.
     threads
@@ -237,15 +255,21 @@ def compare(
     )
     settings.check()
     judged = scores if isinstance(scores, Judged) else None
+    stated = groups_of_users(group_users, rating_parts(judged))
     if judged is not None:
         requested = METRICS if metrics is None else metrics
         scores = evaluate(judged, requested, threads=threads)
-    pairing = paired(scores)
+    pairing = paired(scores) if stated is None else paired(scores).by_group(stated)
     if len(pairing.systems) < 2:
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"
         )
     labels, pairs = chosen_metrics(pairing, metrics), pairs_with(against, pairing.systems)
+    if by is not None and pairing.groups is not None:
+        raise SettingError(
+            "group_users=… does not go with by=…: users of one group may be in several segments; "
+            "leave one of them out"
+        )
     if by is not None:
         cut = {"groups": groups, "least_users": least_users}
         segments = segments_of(pairing.users, by, judged=judged, scores=pairing.parts, **cut)
@@ -253,12 +277,25 @@ def compare(
     if groups is not None or least_users is not None:
         name = "least_users" if groups is None else "groups"
         raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
+    result = _pairs_of(pairing, labels, pairs, settings, against)
+    result = replace(result, notes=(*result.notes, *duplicates_notes(judged, group_users)))
+    return stated_by_group(result, pairing.groups, pairing.people)
+
+
+def _pairs_of(
+    pairing: Paired,
+    labels: list[str],
+    pairs: Pairs,
+    settings: TestSettings,
+    against: str | None,
+) -> Estimates:
+    """Return the pairs and the ranking."""
     tables, means, left_out, count, skewed = _compare_all(pairing, labels, pairs, settings)
     base = f"{against!r}" if against else "the best"
     shared = f"; systems that share a letter do not differ significantly (α = {settings.alpha:g})"
     rows = _table(tables, settings)
     result = Estimates.of_rows(
-        PAIRS if rope is None else replace(PAIRS, columns=(*PAIRS.columns, *ROPE)),
+        PAIRS if settings.rope is None else replace(PAIRS, columns=(*PAIRS.columns, *ROPE)),
         rows,
         method=settings.method(count, over=_family(len(pairs), labels, settings)),
         explanation=(f"differences to {base}{'' if against else shared}",),
@@ -295,18 +332,18 @@ def _compare_all(
     tables, means, left_out, skewed = [], {}, {}, []
     count = PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
-        samples = [
-            sample(pairing.scaled(label)[0], pairs, label, settings.threads) for label in group
-        ]
+        samples, linear = _samples(pairing, group, pairs, settings.threads)
         sides = [settings.side(pairing.better[sample.label]) for sample in samples]
-        p, corrected, count = p_values(samples, sides, settings)
-        for row, tested in enumerate(samples):
-            numbers = _numbers(tested, pairing.better[tested.label], pairing.systems, settings)
+        is_of_sums = settings.test in OF_SUMS
+        p, corrected, count = p_values(samples if is_of_sums else linear, sides, settings)
+        for row, (tested, spread) in enumerate(zip(samples, linear, strict=True)):
+            better = pairing.better[tested.label]
+            numbers = _numbers(tested, spread, better, pairing.systems, settings)
             numbers |= {"p": p[row], "p_corrected": corrected[row]}
             tables.append(pl.DataFrame(numbers))
             means[tested.label] = dict(zip(pairing.systems, tested.means.tolist(), strict=True))
             left_out[tested.label] = tested.included.size - tested.users
-            skewed += _skewed_notes(tested, settings)
+            skewed += _skewed_notes(spread, settings)
     return tables, means, left_out, count, skewed
 
 
@@ -324,6 +361,21 @@ def _skewed_notes(tested: PairedSample, settings: TestSettings) -> list[str]:
         f"{tested.label}: {what} on few users (strongly skewed): {' and '.join(changed)} by "
         "Hall's transformation where that is more cautious than t"
     ]
+
+
+def _samples(
+    pairing: Paired, labels: list[str], pairs: Pairs, threads: int | None
+) -> tuple[list[PairedSample], list[PairedSample]]:
+    """Return what is permuted, and what has the variance of means; the same where users count."""
+    samples, linear = [], []
+    for label in labels:
+        grouped = pairing.grouped(label)
+        values = pairing.scaled(label)[0] if grouped is None else grouped.sums.copy()
+        samples.append(sample(values, pairs, label, threads))
+        linear.append(samples[-1])
+        if grouped is not None and grouped.linear is not grouped.sums:
+            linear[-1] = sample(grouped.linear, pairs, label, threads)
+    return samples, linear
 
 
 def _table(tables: list[pl.DataFrame], settings: TestSettings) -> pl.DataFrame:
@@ -344,15 +396,20 @@ def _groups(labels: list[str], pairing: Paired, settings: TestSettings) -> list[
 
 
 def _numbers(
-    paired_sample: PairedSample, better: str, systems: tuple[str, ...], settings: TestSettings
+    paired_sample: PairedSample,
+    spread: PairedSample,
+    better: str,
+    systems: tuple[str, ...],
+    settings: TestSettings,
 ) -> dict[str, object]:
+    """Return the columns of a metric; errors and intervals are those of `spread`."""
     pairs, users = paired_sample.pairs, paired_sample.users
-    low, high = difference_interval(paired_sample, settings)
+    low, high = difference_interval(spread, settings)
     with np.errstate(divide="ignore", invalid="ignore"):
         d = np.where(
             (paired_sample.better == 0) & (paired_sample.worse == 0),
             0.0,
-            paired_sample.difference / paired_sample.sd,
+            paired_sample.difference / spread.sd,
         )
     greater, smaller = paired_sample.better / users, paired_sample.worse / users
     if better == "lower":
@@ -374,7 +431,7 @@ def _numbers(
         "equal": 1 - (paired_sample.better + paired_sample.worse) / users,
     }
     if settings.rope is not None:
-        above, same, below = bayesian_t(paired_sample, settings.rope)
+        above, same, below = bayesian_t(spread, settings.rope)
         if better == "lower":
             above, below = below, above
         numbers |= {"p_better": above, "p_equivalent": same, "p_better_against": below}

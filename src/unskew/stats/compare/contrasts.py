@@ -11,6 +11,8 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose, is_number
+from unskew.data.ratings import Ids
+from unskew.data.user_groups import UserGroups
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
 from unskew.report.columns import (
@@ -47,6 +49,7 @@ from unskew.stats.simultaneous import (
     largest_t,
     user_blocks,
 )
+from unskew.stats.user_groups import stated_by_group
 
 LEAST_DRAWS = 2_000
 POWER = 0.8
@@ -305,7 +308,7 @@ def contrasts(
     names = _checked_systems(parts, systems)
     label, better = _checked_metric(parts, metric)
     # In sorted order, so that the order in which designs and systems are given changes no bit.
-    splits, notes = _splits(parts, label, sorted(names), users or {})
+    splits, notes, people = _splits(parts, label, sorted(names), users or {})
     pairs = all_pairs(len(names))
     blocks = user_blocks(next(iter(splits.values()))[0].influence.shape[0], seed)
     in_order = {design: splits[design] for design in sorted(parts)}
@@ -331,7 +334,7 @@ def contrasts(
     method = all_together(
         CONTRASTS.method, over, level=level, seed=seed, draws=resamples, correction=correction
     )
-    return Estimates.of_rows(
+    result = Estimates.of_rows(
         CONTRASTS,
         pl.concat(frames),
         method=method,
@@ -348,6 +351,12 @@ def contrasts(
             "identical": _identical(splits, tuple(parts)),
         },
     )
+    return stated_by_group(result, _groups_of(parts), people)
+
+
+def _groups_of(parts: Mapping[str, Sequence[Scores]]) -> UserGroups | None:
+    """Return the groups of users that count as one, where scores say so: all of them alike."""
+    return next(iter(parts.values()))[0].groups
 
 
 def _checked_parts(scores: Mapping[str, Sequence[Scores]]) -> dict[str, tuple[Scores, ...]]:
@@ -406,11 +415,16 @@ def _splits(
     metric: str,
     systems: Sequence[str],
     users: Mapping[str, Sequence[Mask]],
-) -> tuple[dict[str, list[SplitInfluence]], list[str]]:
-    """Return the distinct splits of every design over one numbering of users, and notes."""
+) -> tuple[dict[str, list[SplitInfluence]], list[str], Ids]:
+    """Return the distinct splits of every design over one numbering of users, notes, and the users.
+
+    Where groups of users count as one, these are the units of the splits.
+    """
     keep = _kept_lists(parts, systems, users)
     flat = [part for of in parts.values() for part in of]
     ids = common_users(flat, [mask for of in keep.values() for mask in of])
+    groups = _groups_of(parts)
+    code = None if groups is None else groups.of(ids)[1]
     result, notes = {}, []
     for design, of in parts.items():
         candidates = [
@@ -418,13 +432,15 @@ def _splits(
             for part, mask in zip(of, keep[design], strict=True)
         ]
         filled = [split for split in candidates if split.counted.any()]
-        users_of = [split.counted for split in filled]
-        if not filled or np.logical_or.reduce(users_of).sum() < 2:
+        distinct = distinct_splits(filled)
+        result[design] = distinct if code is None else [split.by_group(code) for split in distinct]
+        units_of = [split.counted for split in result[design]]
+        if not filled or np.logical_or.reduce(units_of).sum() < 2:
+            units = "users" if code is None else "groups of users"
             raise DataError(
-                f"{design!r} has fewer than 2 users with a value of every system: give test "
+                f"{design!r} has fewer than 2 {units} with a value of every system: give test "
                 "ratings and lists of more users, or leave the design out"
             )
-        result[design] = distinct_splits(filled)
         empty, repeated = len(candidates) - len(filled), len(filled) - len(result[design])
         if empty:
             notes.append(
@@ -435,7 +451,7 @@ def _splits(
                 f"{design}: {repeated} of {len(candidates)} splits repeat another one value for "
                 f"value and count once"
             )
-    return result, notes
+    return result, notes, ids
 
 
 def _kept_lists(
