@@ -239,7 +239,8 @@ def familiar(draft: Draft) -> KnownWorld:
     is_known = draft.rng.random(draft.shape) < sample(chance_known)
     like = np.where(is_known, sample(like_known), sample(like_unknown))
     exposure = draft.activity(0.4)[:, None] * is_known
-    return draft.world(like, rated(like, exposure, per_user=draft.between(14, 22)))
+    chances = rated(like, exposure, per_user=draft.between(14, 22))
+    return draft.world(like, chances, known=is_known)
 
 
 def _uniform(draft: Draft, _like: F64) -> F64:
