@@ -17,7 +17,7 @@ from functools import cache, cached_property
 import numpy as np
 
 import unskew as us
-from reliability.ingredients import Draft, Rated, rated, scaled
+from reliability.ingredients import Draft, rated
 from reliability.kinds.displayed import best_and_others
 from reliability.known_world import KnownWorld
 from reliability.preferences import Pairs, Spread, fitted_chances
@@ -36,6 +36,9 @@ class Source:
     spread: Spread
     """Of a small grid the one with the least loss on random ratings that were held out, as for the
     two settings below."""
+    choice: float
+    """The power of an item's rank with which the chance falls that a user chooses to rate it: the
+    best one for chosen ratings that were held out from the training of what ranks them."""
     by_rank: bool = False
     """Whether the rank by a recommender that is trained on the chosen ratings is a hint."""
     with_chosen: bool = False
@@ -54,6 +57,7 @@ SOURCES = {
         data="coat",
         title="Coat",
         spread=Spread(user=1.5, item=0.7),
+        choice=0.71,
         by_rank=True,
         with_chosen=True,
         users=(300, 450),
@@ -63,6 +67,7 @@ SOURCES = {
         data="yahoo-r3",
         title="Yahoo! R3",
         spread=Spread(user=1.5, item=0.7),
+        choice=0.88,
         by_rank=True,
         users=(600, 900),
     ),
@@ -70,8 +75,11 @@ SOURCES = {
         data="cm100k:observed=familiar",
         title="CM100k",
         spread=Spread(user=1.2, item=0.6, taste=0.5, factors=4),
+        choice=0.51,
     ),
 }
+STEPS = 12
+"""Halvings of an interval of ratios."""
 FAMILIAR = Spread(user=1.0, item=1.2, taste=0.5, factors=2)
 """Of the chance to know a song, in CM100k."""
 
@@ -82,9 +90,10 @@ class Preferences:
 
     like: F64
     """[users, items]: the chance to like, of items drawn at random."""
-    rated: Rated
-    """[users, items]: how often a pair is rated by choice, relative to others: as active as users
-    are, as popular as items are, and liked ones more, as in the ratings that users chose."""
+    choice: F64
+    """[users, items]: how often a pair is chosen to be rated, relative to others."""
+    liked_share: float
+    """Of chosen ratings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +186,8 @@ def missing(source: str) -> str:
 def preferences(source: str) -> Preferences:
     """Fit what the people of a data set like, and how they choose what they rate.
 
-    A liked pair is rated by choice more often than a disliked one by the ratio of odds between the
-    liked shares of both parts.
+    Users are as active as they are, and choose an item by its rank with EASE, trained on the chosen
+    ratings.
 
     Parameters
     ----------
@@ -188,19 +197,14 @@ def preferences(source: str) -> Preferences:
     settings = SOURCES[source]
     parts = _Parts(us.load(settings.data))
     pairs = parts.together if settings.with_chosen else parts.random
-    hint = parts.log_ranks() if settings.by_rank else None
-    like = fitted_chances(pairs, settings.spread, hint=hint)
-    shares = [part.answer.mean() for part in (parts.chosen, parts.random)]
-    chosen_odds, random_odds = (share / (1 - share) for share in shares)
-    if_disliked = float(random_odds / chosen_odds)
-    counts = [
-        np.bincount(numbers, minlength=size) + 0.5
-        for numbers, size in zip((parts.chosen.user, parts.chosen.item), like.shape, strict=True)
-    ]
-    # Users and items that are liked more are rated more for that alone: exposure is without it.
-    by_liking = like + (1 - like) * if_disliked
-    exposure = np.outer(counts[0] / by_liking.mean(axis=1), counts[1] / by_liking.mean(axis=0))
-    return Preferences(like=like, rated=Rated(exposure, exposure * if_disliked))
+    hint = parts.log_ranks()
+    like = fitted_chances(pairs, settings.spread, hint=hint if settings.by_rank else None)
+    chosen = parts.chosen
+    choice = np.exp(settings.choice * hint)
+    activity = (np.bincount(chosen.user, minlength=len(like)) + 0.5) / choice.sum(axis=1)
+    return Preferences(
+        like=like, choice=activity[:, None] * choice, liked_share=float(chosen.answer.mean())
+    )
 
 
 @cache
@@ -255,9 +259,26 @@ def semi_real(draft: Draft, source: str, exposure: str) -> KnownWorld:
     like = sample(real.like)
     per_user = draft.between(20, 32)
     if exposure == "selection":
-        chances = [sample(matrix) for matrix in real.rated]
-        return draft.world(like, scaled(like, *chances, per_user=per_user))
+        choice = sample(real.choice)
+        if_disliked = _if_disliked(like, choice, per_user, real.liked_share)
+        return draft.world(like, rated(like, choice, per_user, if_disliked=if_disliked))
     return draft.world(like, rated(like, EXPOSURES[exposure](draft, like), per_user=per_user))
+
+
+def _if_disliked(like: F64, choice: F64, per_user: float, share: float) -> float:
+    """Return how often disliked pairs are rated, so that this share of ratings are likes."""
+    # Every eighth user is enough.
+    like, choice = like[::8], choice[::8]
+    low, high = 0.01, 10.0
+    for _ in range(STEPS):
+        middle = (low * high) ** 0.5
+        chances = rated(like, choice, per_user, if_disliked=middle)
+        liked, disliked = like * chances.if_liked, (1 - like) * chances.if_disliked
+        if liked.sum() < share * (liked.sum() + disliked.sum()):
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 def familiar(draft: Draft) -> KnownWorld:
@@ -310,9 +331,10 @@ ABOUT = {
     "recommender": """What is exposed: seven tenths of it is what an earlier recommender holds for
         best for each user, whose estimates have noise as large as taste; the rest is drawn at
         random. Who rates: everyone who is exposed.""",
-    "selection": """What is exposed: users as active and items as popular as in the ratings that
-        these people chose to give. Who rates: those who like an item more often than those who do
-        not, by the ratio between the chosen ratings and the random ones.""",
+    "selection": """What is exposed: what people look for themselves: an item the less, the farther
+        down a recommender puts it that is trained on the ratings they chose to give. Who rates:
+        users as active as they are; a disliked item in such a ratio to a liked one that as many
+        ratings are likes as in those they chose to give.""",
 }
 FAMILIAR_ABOUT = """Semi-real: who likes what: songs of CM100k, by a logistic model of ratings of
     random songs, where those that a user knows are liked more. What is exposed: songs that a user
