@@ -86,6 +86,8 @@ class KnownWorld:
     broken: frozenset[str] = frozenset()
     """Which of `CONDITIONS`, or `INDEPENDENT`, do not hold here. The kind sets it, before anything
     is audited."""
+    known: Mask | None = None
+    """[population, items]: who knows an item before any recommendation; None = not stated."""
     users: int
     """Of one data set."""
     implicit: bool = False
@@ -110,6 +112,8 @@ class KnownWorld:
             if not (matrix.min() >= 0 and matrix.max() <= 1):
                 raise SettingError(f"{name}: chances must be numbers from 0 to 1")
             object.__setattr__(self, name, frozen(matrix))
+        if self.known is not None and self.known.shape != shape:
+            raise SettingError(f"known: expected {shape} pairs, got {self.known.shape}")
         conditions = [*CONDITIONS, INDEPENDENT]
         if unknown := self.broken.difference(conditions):
             raise SettingError(

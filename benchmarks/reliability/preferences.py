@@ -11,7 +11,7 @@ from unskew.engine.rng import generator
 from unskew.engine.threads import one_blas_thread
 
 ROUNDS = 40
-"""Rounds of Newton's steps, of users, items and levels in turn."""
+"""Rounds of Newton's steps, of users, items and what they share in turn."""
 EFFECTS = 2
 """Columns before those of factors: the effect of users, and that of items."""
 
@@ -42,13 +42,15 @@ class Pairs:
     """How many users and items there are."""
 
 
-def fitted_chances(pairs: Pairs, spread: Spread, *, chosen: bool = False) -> F64:
+def fitted_chances(
+    pairs: Pairs, spread: Spread, *, hint: F64 | None = None, chosen: bool = False
+) -> F64:
     """Fit the chance of the answer yes for all users and items, by the answers about some pairs.
 
     Log odds are the sum of a level, the user's generosity, the item's quality and a product of
-    factors of both. Pairs that users chose have a level of their own. Effects and factors are drawn
-    to 0 by normal distributions with the standard deviations of `spread`; the fit is the most
-    probable one.
+    factors of both, and of the hint times a weight. Pairs that users chose have a level of their
+    own. Effects and factors are drawn to 0 by normal distributions with the standard deviations of
+    `spread`; the fit is the most probable one.
 
     Parameters
     ----------
@@ -56,6 +58,9 @@ def fitted_chances(pairs: Pairs, spread: Spread, *, chosen: bool = False) -> F64
         The answers.
     spread
         How much users and items differ.
+    hint
+        [users, items]: what else speaks for the answer, on a scale of its own; the weight is
+        fitted.
     chosen
         Return chances at the level of pairs that users chose, instead of those drawn at random.
 
@@ -82,41 +87,53 @@ def fitted_chances(pairs: Pairs, spread: Spread, *, chosen: bool = False) -> F64
         sides.append(side)
     effects = spread.user, spread.item
     priors = [np.array([effect, *[width] * spread.factors], np.float64) ** -2 for effect in effects]
-    levels = np.zeros(2)
+    shared = _shared(pairs, hint)
+    weights = np.zeros(shared.shape[1])
     with one_blas_thread():
         for _ in range(ROUNDS):
-            levels += _level_step(pairs, sides, levels)
+            weights += _shared_step(pairs, sides, shared, weights)
             for side, prior in enumerate(priors):
-                _side_step(side, pairs, sides, levels, prior)
-        odds = levels[int(chosen)] + sides[0] @ sides[1].T
+                _side_step(side, pairs, sides, shared @ weights, prior)
+        odds = weights[int(chosen)] + sides[0] @ sides[1].T
+    if hint is not None:
+        odds += weights[-1] * hint
     result: F64 = 1 / (1 + np.exp(-odds))
     return result
 
 
-def _chance(pairs: Pairs, sides: list[F64], levels: F64) -> F64:
+def _shared(pairs: Pairs, hint: F64 | None) -> F64:
+    """Return, by pair, what has the same weight for all: both levels, and the hint."""
+    columns = [~pairs.is_chosen, pairs.is_chosen]
+    if hint is not None:
+        columns.append(hint[pairs.user, pairs.item])
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _chance(pairs: Pairs, sides: list[F64], base: F64) -> F64:
     """Return the chance of yes of each pair that has an answer."""
-    odds = levels[pairs.is_chosen.astype(np.int64)]
-    odds += (sides[0][pairs.user] * sides[1][pairs.item]).sum(axis=1)
+    odds = base + (sides[0][pairs.user] * sides[1][pairs.item]).sum(axis=1)
     result: F64 = 1 / (1 + np.exp(-odds))
     return result
 
 
-def _level_step(pairs: Pairs, sides: list[F64], levels: F64) -> F64:
-    """Return one of Newton's steps for both levels."""
-    chance, part = _chance(pairs, sides, levels), pairs.is_chosen.astype(np.int64)
-    slope = np.bincount(part, pairs.answer - chance, 2)
-    bend = np.bincount(part, chance * (1 - chance), 2)
-    result: F64 = np.clip(slope / np.maximum(bend, 1e-9), -1, 1)
+def _shared_step(pairs: Pairs, sides: list[F64], shared: F64, weights: F64) -> F64:
+    """Return one of Newton's steps for what has the same weight for all."""
+    chance = _chance(pairs, sides, shared @ weights)
+    slope = shared.T @ (pairs.answer - chance)
+    bend = (shared * (chance * (1 - chance))[:, None]).T @ shared
+    # Without chosen pairs their level stays 0.
+    step = np.linalg.solve(bend + 1e-9 * np.eye(len(bend)), slope)
+    result: F64 = np.clip(step, -1, 1)
     return result
 
 
-def _side_step(side: int, pairs: Pairs, sides: list[F64], levels: F64, prior: F64) -> None:
+def _side_step(side: int, pairs: Pairs, sides: list[F64], base: F64, prior: F64) -> None:
     """Take one of Newton's steps for all users or for all items, each on its own."""
     numbers = pairs.user, pairs.item
     fitted = [side, *range(EFFECTS, sides[side].shape[1])]
     changed, row = sides[side], numbers[side]
     known = sides[1 - side][numbers[1 - side]][:, fitted]
-    chance = _chance(pairs, sides, levels)
+    chance = _chance(pairs, sides, base)
     error, weight = pairs.answer - chance, chance * (1 - chance)
     width, size = len(fitted), len(changed)
     slope, bend = np.empty((size, width)), np.empty((size, width, width))

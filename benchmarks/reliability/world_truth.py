@@ -95,10 +95,17 @@ class SplitTruth:
     liking: F64
     """Chance that a pair is liked, given that it is no training rating: who saw and disliked an
     item may have left it unrated."""
+    unknown: F64
+    """1 where the user does not know the item yet, 0 elsewhere; 1 where the world does not say."""
     judged: F64
     """Chance that a pair is a test rating."""
     beyond: F64
     """Expected test likes beyond what is expected of as many ratings of the same user."""
+
+    @property
+    def discovered(self) -> F64:
+        """Chance that a pair is liked, where the user does not know the item yet."""
+        return self.liking * self.unknown
 
     @property
     def match(self) -> F64:
@@ -142,9 +149,17 @@ def split_truth(data: KnownData, part: SplitLists, k: int) -> SplitTruth:
         spoken=spoken[warm],
         choice=rasch(spoken.sum(1), spoken.sum(0), tested)[warm],
         liking=(like * (1 - (1 - share) * if_liked) / outside)[warm],
+        unknown=_unknown(data)[warm],
         judged=(share * rated / outside)[warm],
         beyond=(hit - share * rated / outside * usual)[warm],
     )
+
+
+def _unknown(data: KnownData) -> F64:
+    """Return 1 where a user does not know an item."""
+    if data.world.known is None:
+        return np.ones(data.like.shape)
+    return data.by_id(1.0 - data.world.known)
 
 
 def _cells(user: I32, item: I32, shape: tuple[int, ...]) -> Mask:
@@ -204,6 +219,18 @@ class WorldTruth:
     def precision(self, a: str) -> float:
         """Return how much of the recommendations of a system is truly liked."""
         return self._step("liking", a, None)
+
+    def discovery(self, a: str, b: str) -> float:
+        """Return by how much more of what a recommends is liked than of b, of unknown items alone.
+
+        Of a system: which share of the recommended items that users do not know yet is liked.
+        """
+        return self._discovered(a) - self._discovered(b)
+
+    def _discovered(self, system: str) -> float:
+        """Return which share of a system's recommendations of unknown items is liked."""
+        liked = sum(one.mean(one.discovered, system) for one in self.splits)
+        return liked / max(sum(one.mean(one.unknown, system) for one in self.splits), 1e-12)
 
     def judged_liking(self, a: str, b: str) -> float:
         """Return by how much more often judged recommendations of a are recorded as liked.

@@ -243,6 +243,8 @@ def test_wrong_worlds_are_refused():
         plain_world(like=np.full((60, 25), 1.5))
     with pytest.raises(SettingError, match="broken"):
         plain_world(broken=frozenset({"weather"}))
+    with pytest.raises(SettingError, match="known"):
+        plain_world(known=np.ones((2, 2), bool))
     with pytest.raises(SettingError, match="arrival"):
         plain_world(arrival=np.zeros(3))
 
@@ -406,6 +408,8 @@ def test_a_kind_states_what_is_broken(kind, world):
         world.swayed is not None and bool(world.swayed.any())
     )
     assert world.broken <= {*CONDITIONS, INDEPENDENT}
+    if world.known is not None:  # nobody has rated what they do not know
+        assert not world.chance_rated[~world.known].any()
     assert (INDEPENDENT in world.broken) == (world.household > 1)
 
 

@@ -1,6 +1,6 @@
 """The judge of statements against coins: what a known world expects is what many draws show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -224,6 +224,32 @@ def tables(seed):
     odds = np.exp(rng.normal(-1, 1, (50, 1)) + rng.normal(0, 1, 30))
     cells = rng.random((50, 30)) < 0.7
     return cells, cells & (rng.random((50, 30)) < odds / (1 + odds))
+
+
+def test_discovery_counts_liked_items_that_users_do_not_know():
+    one = case()
+    world = one.data.world
+    known = np.random.default_rng(3).random(world.like.shape) < 0.4
+    data = replace(one.data, world=replace(world, known=known))
+    truth = WorldTruth(data, one.core, {})
+    shares = {}
+    for name in SYSTEMS[:2]:
+        liked = new = 0.0
+        for part, split in zip(one.core.lists, truth.splits, strict=True):
+            train, test = part.split.train, part.split.test
+            warm = np.intersect1d(train.user, test.user)
+            for row, user in enumerate(warm):
+                items = np.flatnonzero(split.lists[name][row])
+                strange = ~data.by_id(known)[user, items]
+                new += strange.sum() / warm.size
+                liked += split.liking[row, items[strange]].sum() / warm.size
+        shares[name] = liked / new
+    first, second = shares
+    assert truth.discovery(first, second) == pytest.approx(shares[first] - shares[second])
+    assert truth.discovery(first, first) == 0
+    # Where the world does not say who knows what, it is about all items.
+    expected = one.truth.liking(first, second)
+    assert one.truth.discovery(first, second) == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -127,7 +127,7 @@ def familiar_liked(draft: Draft) -> KnownWorld:
     is_known = draft.rng.random(draft.shape) < known
     like = np.where(is_known, np.minimum(taste + draft.between(0.2, 0.3), 0.95), taste)
     chance = np.where(is_known, draft.between(0.4, 0.6), 0.0)
-    return draft.world(like, Rated(chance, chance))
+    return draft.world(like, Rated(chance, chance), known=is_known)
 
 
 def tail(draft: Draft) -> KnownWorld:

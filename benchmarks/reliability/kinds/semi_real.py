@@ -2,27 +2,28 @@
 
 Coat, Yahoo! R3 and CM100k hold ratings of randomly drawn items. A logistic model of them
 (`reliability.preferences`) gives each user's chance to like each item; the worlds take it for the
-truth. It is smoother than people are, and knows no more of taste than the ratings show: strong in
-CM100k, some in Coat, in R3 none that the random ratings confirm. Nothing of the data is in the
-project: they are found through UNSKEW_DATA.
+truth. It is smoother than people are. Where users have few random ratings (ten in R3, sixteen in
+Coat), taste is seen in what they chose to rate: the rank that EASE, trained on the chosen ratings,
+gives an item predicts liking in the random ones far beyond users' generosity and items' quality.
+Nothing of the data is in the project: they are found through UNSKEW_DATA.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 import unskew as us
-from reliability.ingredients import Draft, Rated, rated, scaled
+from reliability.ingredients import Draft, rated
 from reliability.kinds.displayed import best_and_others
 from reliability.known_world import KnownWorld
 from reliability.preferences import Pairs, Spread, fitted_chances
-from unskew.arrays import F64, I32, Mask
+from unskew.arrays import F64, I32
 from unskew.data.formats.catalog import is_there, named
-from unskew.data.ratings import Ids, Ratings
+from unskew.data.ratings import Ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +34,15 @@ class Source:
     """As `unskew.load` takes it: the random ratings, and those that users chose."""
     title: str
     spread: Spread
-    """The one of a small grid with the least loss on random ratings that were held out; for Coat
-    the one with the most taste among those whose loss is larger by less than .002."""
+    """Of a small grid the one with the least loss on random ratings that were held out, as for the
+    two settings below."""
+    choice: float
+    """The power of an item's rank with which the chance falls that a user chooses to rate it: the
+    best one for chosen ratings that were held out from the training of what ranks them."""
+    by_rank: bool = False
+    """Whether the rank by a recommender that is trained on the chosen ratings is a hint."""
     with_chosen: bool = False
-    """Whether ratings that users chose are used, too, at a level of their own: where there are too
-    few random ones to see taste, and those held out are predicted better with them."""
+    """Whether the chosen ratings are fitted, too, at a level of their own."""
     users: tuple[int, int] = (400, 900)
     items: tuple[int, int] = (300, 500)
 
@@ -51,20 +56,30 @@ SOURCES = {
     "coat": Source(
         data="coat",
         title="Coat",
-        spread=Spread(user=1.5, item=0.8, taste=1.0, factors=8),
+        spread=Spread(user=1.5, item=0.7),
+        choice=0.71,
+        by_rank=True,
         with_chosen=True,
         users=(300, 450),
         items=(250, 300),
     ),
     "r3": Source(
-        data="yahoo-r3", title="Yahoo! R3", spread=Spread(user=1.5, item=0.7), users=(600, 900)
+        data="yahoo-r3",
+        title="Yahoo! R3",
+        spread=Spread(user=1.5, item=0.7),
+        choice=0.88,
+        by_rank=True,
+        users=(600, 900),
     ),
     "cm100k": Source(
         data="cm100k:observed=familiar",
         title="CM100k",
         spread=Spread(user=1.2, item=0.6, taste=0.5, factors=4),
+        choice=0.51,
     ),
 }
+STEPS = 12
+"""Halvings of an interval of ratios."""
 FAMILIAR = Spread(user=1.0, item=1.2, taste=0.5, factors=2)
 """Of the chance to know a song, in CM100k."""
 
@@ -75,25 +90,79 @@ class Preferences:
 
     like: F64
     """[users, items]: the chance to like, of items drawn at random."""
-    rated: Rated
-    """[users, items]: how often a pair is rated by choice, relative to others: as active as users
-    are, as popular as items are, and liked ones more, as in the ratings that users chose."""
+    choice: F64
+    """[users, items]: how often a pair is chosen to be rated, relative to others."""
+    liked_share: float
+    """Of chosen ratings."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Both parts of a data set under the same numbers."""
+    """The random and the chosen ratings of a data set under the same numbers."""
 
-    random: Pairs
-    chosen: Pairs
+    data: us.Dataset
 
+    @cached_property
+    def ids(self) -> dict[str, np.ndarray]:
+        """The users and the items of both parts."""
+        parts = self.data.random, self.data.ratings
+        return {
+            axis: np.unique(np.concatenate([getattr(part, axis).values for part in parts]))
+            for axis in ("users", "items")
+        }
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many users and items there are."""
+        return self.ids["users"].size, self.ids["items"].size
+
+    def numbers(self, part: Ratings, axis: str) -> I32:
+        """Return the number of each user or item of a part."""
+        values = getattr(part, axis).values.to_numpy()
+        return np.searchsorted(self.ids[axis], values).astype(np.int32)
+
+    def pairs(self, part: Ratings, is_chosen: bool) -> Pairs:
+        """Return which pairs of a part are liked."""
+        return Pairs(
+            self.numbers(part, "users")[part.user],
+            self.numbers(part, "items")[part.item],
+            part.value >= self.data.liked,
+            np.full(len(part), is_chosen),
+            self.shape,
+        )
+
+    @property
+    def random(self) -> Pairs:
+        """Pairs drawn at random."""
+        assert self.data.random is not None
+        return self.pairs(self.data.random, False)
+
+    @property
+    def chosen(self) -> Pairs:
+        """Pairs that users chose."""
+        return self.pairs(self.data.ratings, True)
+
+    @property
     def together(self) -> Pairs:
-        """Return the pairs of both parts."""
+        """Pairs of both parts."""
         columns = [
             np.concatenate([getattr(part, name) for part in (self.random, self.chosen)])
             for name in ("user", "item", "answer", "is_chosen")
         ]
-        return Pairs(*columns, self.random.shape)
+        return Pairs(*columns, self.shape)
+
+    def log_ranks(self) -> F64:
+        """Return minus the logarithm of each item's rank by EASE, trained on the chosen ratings."""
+        chosen = self.data.ratings
+        rows, columns = (self.numbers(chosen, axis) for axis in ("users", "items"))
+        score = np.full(self.shape, -np.inf)
+        every = np.arange(rows.size, dtype=np.int32)
+        score[np.ix_(rows, columns)] = us.recommend.EASE().fit(chosen, rng=0).score(every)
+        order = np.argsort(-score, axis=1, kind="stable")
+        rank = np.empty(self.shape)
+        np.put_along_axis(rank, order, np.arange(1.0, self.shape[1] + 1)[None, :], axis=1)
+        result = -np.log(rank)
+        return result - result.mean()
 
 
 def missing(source: str) -> str:
@@ -117,8 +186,8 @@ def missing(source: str) -> str:
 def preferences(source: str) -> Preferences:
     """Fit what the people of a data set like, and how they choose what they rate.
 
-    A liked pair is rated by choice more often than a disliked one by the ratio of odds between the
-    liked shares of both parts.
+    Users are as active as they are, and choose an item by its rank with EASE, trained on the chosen
+    ratings.
 
     Parameters
     ----------
@@ -126,20 +195,16 @@ def preferences(source: str) -> Preferences:
         One of `SOURCES`.
     """
     settings = SOURCES[source]
-    parts = _parts(settings.data)
-    pairs = parts.together() if settings.with_chosen else parts.random
-    like = fitted_chances(pairs, settings.spread)
-    shares = [part.answer.mean() for part in (parts.chosen, parts.random)]
-    chosen_odds, random_odds = (share / (1 - share) for share in shares)
-    if_disliked = float(random_odds / chosen_odds)
-    counts = [
-        np.bincount(numbers, minlength=size) + 0.5
-        for numbers, size in zip((parts.chosen.user, parts.chosen.item), like.shape, strict=True)
-    ]
-    # Users and items that are liked more are rated more for that alone: exposure is without it.
-    by_liking = like + (1 - like) * if_disliked
-    exposure = np.outer(counts[0] / by_liking.mean(axis=1), counts[1] / by_liking.mean(axis=0))
-    return Preferences(like=like, rated=Rated(exposure, exposure * if_disliked))
+    parts = _Parts(us.load(settings.data))
+    pairs = parts.together if settings.with_chosen else parts.random
+    hint = parts.log_ranks()
+    like = fitted_chances(pairs, settings.spread, hint=hint if settings.by_rank else None)
+    chosen = parts.chosen
+    choice = np.exp(settings.choice * hint)
+    activity = (np.bincount(chosen.user, minlength=len(like)) + 0.5) / choice.sum(axis=1)
+    return Preferences(
+        like=like, choice=activity[:, None] * choice, liked_share=float(chosen.answer.mean())
+    )
 
 
 @cache
@@ -156,33 +221,6 @@ def familiarity() -> tuple[F64, F64, F64]:
         fitted_chances(liked, spread, chosen=True),
         fitted_chances(liked, spread),
     )
-
-
-def _parts(name: str) -> _Parts:
-    """Load both parts of a data set."""
-    data = us.load(name)
-    assert data.random is not None
-    users, items = (
-        np.unique(
-            np.concatenate([getattr(part, axis).values for part in (data.random, data.ratings)])
-        )
-        for axis in ("users", "items")
-    )
-
-    def pairs(part: Ratings, is_chosen: bool) -> Pairs:
-        def numbers(ids: Ids, known: np.ndarray, codes: I32) -> I32:
-            return np.searchsorted(known, ids.values.to_numpy()).astype(np.int32)[codes]
-
-        liked: Mask = part.value >= data.liked
-        return Pairs(
-            numbers(part.users, users, part.user),
-            numbers(part.items, items, part.item),
-            liked,
-            np.full(len(part), is_chosen),
-            (users.size, items.size),
-        )
-
-    return _Parts(pairs(data.random, False), pairs(data.ratings, True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +259,26 @@ def semi_real(draft: Draft, source: str, exposure: str) -> KnownWorld:
     like = sample(real.like)
     per_user = draft.between(20, 32)
     if exposure == "selection":
-        chances = [sample(matrix) for matrix in real.rated]
-        return draft.world(like, scaled(like, *chances, per_user=per_user))
+        choice = sample(real.choice)
+        if_disliked = _if_disliked(like, choice, per_user, real.liked_share)
+        return draft.world(like, rated(like, choice, per_user, if_disliked=if_disliked))
     return draft.world(like, rated(like, EXPOSURES[exposure](draft, like), per_user=per_user))
+
+
+def _if_disliked(like: F64, choice: F64, per_user: float, share: float) -> float:
+    """Return how often disliked pairs are rated, so that this share of ratings are likes."""
+    # Every eighth user is enough.
+    like, choice = like[::8], choice[::8]
+    low, high = 0.01, 10.0
+    for _ in range(STEPS):
+        middle = (low * high) ** 0.5
+        chances = rated(like, choice, per_user, if_disliked=middle)
+        liked, disliked = like * chances.if_liked, (1 - like) * chances.if_disliked
+        if liked.sum() < share * (liked.sum() + disliked.sum()):
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 def familiar(draft: Draft) -> KnownWorld:
@@ -239,7 +294,8 @@ def familiar(draft: Draft) -> KnownWorld:
     is_known = draft.rng.random(draft.shape) < sample(chance_known)
     like = np.where(is_known, sample(like_known), sample(like_unknown))
     exposure = draft.activity(0.4)[:, None] * is_known
-    return draft.world(like, rated(like, exposure, per_user=draft.between(14, 22)))
+    chances = rated(like, exposure, per_user=draft.between(14, 22))
+    return draft.world(like, chances, known=is_known)
 
 
 def _uniform(draft: Draft, _like: F64) -> F64:
@@ -275,9 +331,10 @@ ABOUT = {
     "recommender": """What is exposed: seven tenths of it is what an earlier recommender holds for
         best for each user, whose estimates have noise as large as taste; the rest is drawn at
         random. Who rates: everyone who is exposed.""",
-    "selection": """What is exposed: users as active and items as popular as in the ratings that
-        these people chose to give. Who rates: those who like an item more often than those who do
-        not, by the ratio between the chosen ratings and the random ones.""",
+    "selection": """What is exposed: what people look for themselves: an item the less, the farther
+        down a recommender puts it that is trained on the ratings they chose to give. Who rates:
+        users as active as they are; a disliked item in such a ratio to a liked one that as many
+        ratings are likes as in those they chose to give.""",
 }
 FAMILIAR_ABOUT = """Semi-real: who likes what: songs of CM100k, by a logistic model of ratings of
     random songs, where those that a user knows are liked more. What is exposed: songs that a user
@@ -295,10 +352,9 @@ def about(source: str, exposure: str) -> str:
         One of `ABOUT`.
     """
     settings = SOURCES[source]
-    parts = "random and of chosen items" if settings.with_chosen else "random items"
-    taste = f", with {settings.spread.factors} factors of taste" if settings.spread.factors else ""
+    taste = "by what they chose to rate" if settings.by_rank else "by factors"
     text = (
         f"Semi-real: who likes what: people and items of {settings.title}, by a logistic model of"
     )
-    text += f" ratings of {parts}{taste}. {ABOUT[exposure]}"
+    text += f" ratings of random items, with taste {taste}. {ABOUT[exposure]}"
     return " ".join(text.split())
