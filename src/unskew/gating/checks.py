@@ -68,7 +68,7 @@ class PopularityCheck(GateCheck):
     """
 
     measure: str
-    """What is tested: `liked above usual`, or `levelled lead` where nothing is disliked."""
+    """What is tested: `liked above usual`, or `adjusted lead` where nothing is disliked."""
     is_needed: bool
     """Whether the candidate's items are rated more often (without dislikes: are more popular)."""
     judged: float | None
@@ -269,7 +269,7 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
         outcome=outcome if settings.popularity == "check" or outcome == PASS else INFORM,
         **measured(tested, slack, -_mean(allowed)),
         reason=reason,
-        measure="liked above usual" if values.has_dislikes else "levelled lead",
+        measure="liked above usual" if values.has_dislikes else "adjusted lead",
         is_needed=more,
         judged=_ratio(values.judged),
         liked=_ratio(shares) if values.has_dislikes else None,

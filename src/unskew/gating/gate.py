@@ -125,10 +125,10 @@ def gate(
     check_likes(judged.tests, judged.relevance)
     _check_systems(judged, candidate, production)
     digests = ("", "")
+    groups = None if group_users is None else user_groups(judged.users, group_users)
     if log is not None:
         read_log(log)  # a log that cannot be used is known before any work
-        digests = digests_of(judged, (candidate, production), settings.to_dict())
-    groups = None if group_users is None else user_groups(judged.users, group_users)
+        digests = digests_of(judged, (candidate, production), settings.to_dict(), groups)
     laid = lay(judged, candidate, production, measure, groups)
     if not laid.tested.any():
         raise DataError("there are no test ratings: nothing can be decided")
@@ -158,6 +158,7 @@ def gate(
         ladder=steps,
         references=means,
         notes=tuple(dict.fromkeys(notes)),
+        is_grouped=groups is not None,
     )
 
 
