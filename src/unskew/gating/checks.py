@@ -207,7 +207,7 @@ def better_check(values: GateValues, settings: GateSettings, alpha: float) -> Be
     rule += "0" if margin is None else f"minus the margin of {margin}"
     return Better(
         key="better",
-        title="better" if margin is None else "not worse",
+        title="better score" if margin is None else "score not worse",
         rule=f"{rule}; below that as a whole: hold",
         outcome=outcome,
         **measured(values.metric, slack, limit, sign),
@@ -361,7 +361,7 @@ class _RailRule(NamedTuple):
 
 RULES = {
     "anti": _RailRule(
-        "disliked : liked",
+        "dislikes per like",
         False,
         "the anti-metric divided by the metric may rise by at most {margin}{of}",
     ),
@@ -376,7 +376,7 @@ RULES = {
         "1 - Gini of how often items are shown may fall by at most {margin}{of}",
     ),
     "popularity": _RailRule(
-        "popularity",
+        "item popularity",
         False,
         "the mean number of ratings of listed items may rise by at most {margin}{of}",
     ),

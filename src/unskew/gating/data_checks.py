@@ -64,6 +64,11 @@ def _fact(
     )
 
 
+def _allowed(name: str) -> str:
+    """Name the setting that lets more of it pass."""
+    return f" in the configuration ([data] {name})"
+
+
 def _limited(
     key: str, title: str, rule: str, shares: Sequence[float], limit: float, reason: str
 ) -> GateCheck:
@@ -94,13 +99,13 @@ def _shorter(laid: LaidPair, limits: DataLimits) -> GateCheck:
     gap = abs(shares[0] - shares[1])
     return _fact(
         "shorter",
-        "empty places",
-        f"empty places of the first {laid.k}: the two differ by at most {limits.shorter:.0%}",
+        "empty ranks",
+        f"empty ranks of the first {laid.k}: the two differ by at most {limits.shorter:.0%}",
         shares,
         limits.shorter,
         is_bad=gap > limits.shorter,
         reason=f"one system's lists are shorter: it leaves {gap:.1%} more of the first {laid.k} "
-        "places empty",
+        f"ranks empty; compare lists of the same length, or allow it{_allowed('shorter')}",
     )
 
 
@@ -108,14 +113,17 @@ def _trained(laid: LaidPair, limits: DataLimits) -> GateCheck:
     train = laid.judged.numbering.train
     rule = "listed items that the user rated in training"
     if train is None:
-        return _unknown("trained", "training items", rule, "there are no training ratings")
+        return _unknown("trained", "rated in training", rule, "there are no training ratings")
     owner = laid.judged.owner if laid.are_several else None
     shares = [
         matched.overlap(train, owner) / max(int(matched.depth.sum()), 1)
         for matched in (laid.candidate, laid.production)
     ]
-    reason = f"{max(shares):.1%} of the listed items are in the user's training ratings"
-    return _limited("trained", "training items", rule, shares, limits.trained, reason)
+    reason = (
+        f"{max(shares):.1%} of the listed items are in the user's training ratings; leave them out "
+        f"of both systems' lists, or allow them{_allowed('trained')}"
+    )
+    return _limited("trained", "rated in training", rule, shares, limits.trained, reason)
 
 
 def _outside(laid: LaidPair, limits: DataLimits) -> GateCheck:
@@ -125,7 +133,10 @@ def _outside(laid: LaidPair, limits: DataLimits) -> GateCheck:
         rule = "listed items that no rating knows, as no catalogue was given: reported"
         return _fact("outside", "unknown items", rule, shares)
     rule = "listed items outside of the catalogue"
-    reason = f"{max(shares):.1%} of the listed items are outside of the catalogue"
+    reason = (
+        f"{max(shares):.1%} of the listed items are outside of the catalogue; leave them out, add "
+        f"them to the catalogue, or allow them{_allowed('outside')}"
+    )
     return _limited("outside", "unknown items", rule, shares, limits.outside, reason)
 
 
@@ -134,10 +145,15 @@ def _future(laid: LaidPair, limits: DataLimits) -> GateCheck:
     test = laid.judged.judgments if occasions is None else occasions.tests
     rule = "users with a training rating that is later than one of their test ratings"
     if train is None or train.time is None or test.time is None:
-        return _unknown("future", "time leak", rule, "times of training and test are not known")
+        return _unknown(
+            "future", "training is later", rule, "times of training and test are not known"
+        )
     share = _share_ahead(train, test)
-    reason = f"{share:.1%} of the users have training ratings that are later than test ratings"
-    return _limited("future", "time leak", rule, (share, share), limits.future, reason)
+    reason = (
+        f"{share:.1%} of the users have training ratings that are later than test ratings; split "
+        f"by time, or allow it{_allowed('future')}"
+    )
+    return _limited("future", "training is later", rule, (share, share), limits.future, reason)
 
 
 def _share_ahead(train: Ratings, test: Ratings) -> float:
@@ -161,8 +177,8 @@ def _unjudged(values: GateValues) -> GateCheck:
     shares = [
         1 - float(counts.mean()) / values.k if counts.size else 1.0 for counts in values.judged
     ]
-    rule = f"places of the first {values.k} without a judged item: reported"
-    return _fact("unjudged", "unjudged places", rule, shares)
+    rule = f"recommendations (the first {values.k}) that the user did not rate: reported"
+    return _fact("unjudged", "not rated by user", rule, shares)
 
 
 def value_checks(values: GateValues, settings: GateSettings, alpha: float) -> list[GateCheck]:
@@ -176,7 +192,7 @@ def value_checks(values: GateValues, settings: GateSettings, alpha: float) -> li
 
 def unrated_check(values: GateValues, settings: GateSettings) -> GateCheck:
     """Hold the share of recommendations that nobody has rated against production's."""
-    limit, title = settings.data.unrated, "never rated"
+    limit, title = settings.data.unrated, "items never rated"
     rule = (
         "recommended items that nobody has rated, in test or training: the candidate has at most "
         f"{limit:.0%} more of them than production"
@@ -191,7 +207,7 @@ def unrated_check(values: GateValues, settings: GateSettings) -> GateCheck:
     reason = (
         f"{candidate:.1%} of the candidate's recommendations are items that nobody has rated "
         f"(production: {production:.1%}), so these data cannot show whether users like them; "
-        "collect ratings of them first, or allow more in the configuration ([data] unrated)"
+        f"collect ratings of them first, or allow more{_allowed('unrated')}"
     )
     is_bad = candidate - production > limit
     return _fact("unrated", title, rule, values.unrated, limit, is_bad=is_bad, reason=reason)
@@ -217,7 +233,8 @@ def averages_check(values: GateValues, settings: GateSettings) -> GateCheck:
     reason = (
         "if each recommendation that the user did not rate were liked as often as its item is on "
         f"average, users would like {shares[0]:.1%} of the candidate's recommendations and "
-        f"{shares[1]:.1%} of production's"
+        f"{shares[1]:.1%} of production's; more ratings would tell, or allow it"
+        f"{_allowed('averages')}"
     )
     is_bad = shares[1] - shares[0] > limit
     return _fact("averages", title, rule, shares, -limit, is_bad=is_bad, reason=reason)
@@ -243,7 +260,7 @@ def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) 
     if not values.has_dislikes:
         return replace(bare, reason="nothing is disliked: the liked share is not known")
     if min(float(counts.sum()) for counts in values.judged) < FEWEST:
-        return replace(bare, reason=f"a system lists fewer than {FEWEST} judged items")
+        return replace(bare, reason=f"fewer than {FEWEST} recommendations of a system are rated")
     above = liked_above_usual(values)
     margin = settings.margin
     share = margin.amount if margin is not None and margin.relative else 0.0
