@@ -89,6 +89,8 @@ def test_users_with_an_empty_group_stand_alone():
     ],
 )
 def test_wrong_groups_are_refused(source, message):
+    with pytest.raises(us.SettingError, match="group_users must be FILE:COLUMN"):
+        user_groups(USERS, "homes.csv")
     with pytest.raises(us.DataError, match=message):
         user_groups(USERS, source)
 

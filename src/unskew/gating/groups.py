@@ -9,9 +9,9 @@ import polars as pl
 
 from unskew.arrays import I64
 from unskew.data.ratings import Ids
-from unskew.errors import DataError
+from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
-from unskew.stats.segments import UserColumn, column_of_table, read_column
+from unskew.stats.segments import UserColumn, column_of_table, is_column, read_column
 
 
 def user_groups(users: Ids, source: object) -> I64:
@@ -44,16 +44,14 @@ def user_groups(users: Ids, source: object) -> I64:
     if column.texts is not None:
         labels = column.texts_of(codes)
     else:
-        numbers = pl.Series(column.numbers_of(codes))
-        labels = numbers.set(numbers.is_nan(), None)
-    # Whoever has no group gets a label that nobody else has.
-    frame = pl.DataFrame({"label": labels, "alone": np.arange(codes.size)})
-    alone = pl.when(pl.col("label").is_null()).then(pl.col("alone"))
-    key = pl.struct(pl.col("label"), alone).rank("dense")
-    rank = frame.select(key.cast(pl.Int64) - 1).to_series().to_numpy()
-    first = np.unique(rank, return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first[1]))
-    groups: I64 = order[first[2]].astype(np.int64)
+        values = pl.Series(column.numbers_of(codes))
+        labels = values.set(values.is_nan(), None)
+    numbers: dict[object, int] = {}
+    groups = np.empty(codes.size, np.int64)
+    for user, label in enumerate(labels.to_list()):
+        # Whoever has no group gets a key that nobody else has.
+        key = (user,) if label is None else label
+        groups[user] = numbers.setdefault(key, len(numbers))
     return groups
 
 
@@ -61,6 +59,11 @@ def _column(source: object) -> UserColumn:
     """Read the group of each user."""
     if isinstance(source, Mapping) and "user" not in source:
         source = {"user": list(source), "group": list(source.values())}
+    if isinstance(source, str) and not is_column(source):
+        raise SettingError(
+            "group_users must be FILE:COLUMN, such as homes.csv:home, a mapping from user to group "
+            f"or a table of both, got {source!r}"
+        )
     try:
         return read_column(source) if isinstance(source, str) else column_of_table(source)
     except DataError as problem:
