@@ -27,7 +27,7 @@ TAKE_VALUE = frozenset(
     for name in (
         *("columns", "duplicates", "feedback", "events", "weights", "lists"),
         *("above", "gain", "loss", "relevance"),
-        *("depth", "ties", "alpha", "rail", "seed", "threads"),
+        *("depth", "ties", "alpha", "rail", "group-users", "seed", "threads"),
     )
 )
 FLAGS = frozenset(("--references", "--no-references", "--quiet", "-q"))

@@ -18,15 +18,16 @@ import json
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from unskew.gating.bounds import by_group
 from unskew.gating.checks import FAIL, HOLD, PROMOTE, check_values, verdict_of
-from unskew.gating.gate import liked_alike_check
-from unskew.gating.settings import GateSettings, MarginRule
+from unskew.gating.data_checks import value_checks
+from unskew.gating.settings import RAILS, GateSettings, MarginRule
 from unskew.gating.values import (
     GateValues,
     ListSlots,
@@ -35,7 +36,10 @@ from unskew.gating.values import (
     gini_values,
     lay,
     levelled_weights,
+    light_users,
     popularity_values,
+    rank_weights,
+    smoothed_averages,
     values_of,
 )
 from unskew.metrics.names import parse
@@ -61,6 +65,12 @@ class System:
     shown: float = 0.0
     """The clusters in which an earlier system showed items."""
     popular: float = 0.0
+    light: float | None = None
+    """Taste of light users, where it differs."""
+    fresh: int = 0
+    """How many places hold items that nobody has rated; the rest holds good ones."""
+    first: bool = False
+    """Whether what is seen more stands further up; which items are listed is as it would be."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,18 @@ class World:
     """The chance that a disliked item of the exposure cluster is rated, relative to others."""
     cold: float = 0.0
     implicit: bool = False
+    generous: float | None = None
+    """What about half of the users like of anything, the rest liking `liked_outside` of anything;
+    only the generous ones are boosted in the user's exposure cluster."""
+    household: int = 1
+    """Users of a household, who share `SHARED` of what they like, rate and are shown."""
+    fresh: bool = False
+    """Whether some items are new: nobody has rated them, and few like them; some are good."""
+
+
+SHARED = 0.9
+GOOD, MIDDLING, NEW = 0.7, 0.5, 0.15
+"""What is liked of good, of middling and of new items, in worlds that have them."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +118,11 @@ class Draw:
     values: GateValues
     truth: float
     """True precision of the candidate's lists, less that of production's."""
-    segment_truth: dict[str, float] = field(default_factory=dict)
+    light_truth: float = 0.0
+    """The same of light users."""
 
 
-OFF = dict.fromkeys(("anti", "coverage", "gini", "popularity"))
+OFF = dict.fromkeys(RAILS)
 
 
 @dataclass(frozen=True)
@@ -119,6 +142,8 @@ class Kind:
     """`on`, `off`, or the rail whose margin is set to what is true."""
     margin: str = ""
     """`boundary`: non-inferiority with the true difference as margin; or a margin."""
+    is_grouped: bool = True
+    """Whether households are stated."""
 
 
 def exposure(world: World) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -142,16 +167,27 @@ def draw(kind: Kind, seed: int, number: int) -> Draw:
     n = world.users
     taste, shown = rng.integers(CLUSTERS, size=(2, n))
     activity = rng.lognormal(-0.125, 0.5, n)
+    groups = np.arange(n) // world.household if world.household > 1 else None
+    if groups is not None:  # households have one taste
+        taste, activity = taste[groups * world.household], activity[groups * world.household]
     cold = rng.random(n) < world.cold
     same = taste[:, None] == cluster
     inside = shown[:, None] == cluster
     chance = np.where(same, np.float32(world.liked_inside), np.float32(world.liked_outside))
     if world.quality:
         chance = np.clip(chance + np.float32(world.quality) * quality, 0.02, 0.98)
+    if world.generous is not None:
+        generous = rng.random(n) < 0.5
+        chance[generous] = world.generous
+        chance[~generous] = world.liked_outside
+        inside &= generous[:, None]
+    kinds_of_items = new_items(chance, seen) if world.fresh else None
     likes = rng.random((n, ITEMS), dtype=np.float32) < chance
     rate = (world.density * activity).astype(np.float32)[:, None] * seen.astype(np.float32)
     if world.boost != 1:
         rate[inside] *= np.float32(world.boost)
+    if world.generous is not None:  # focused users rate as much as the others
+        rate *= (ITEMS * world.density * activity / rate.sum(axis=1)).astype(np.float32)[:, None]
     rated_chance = np.minimum(rate, np.float32(0.9), out=rate)
     if world.selection != 1:
         rated_chance[~likes] *= np.float32(world.selection)
@@ -165,40 +201,96 @@ def draw(kind: Kind, seed: int, number: int) -> Draw:
         rated &= said
     popularity = rng.poisson(np.maximum(4 * n * world.density * seen, 0.0)).astype(float)
     trained = np.where(cold, 0, 1 + rng.poisson(4 * world.density * ITEMS * activity))
-    head = taste < 2
+    # What people liked of their training ratings is drawn as in the test.
+    usual = (rated_chance * said).sum(axis=1) / np.maximum(rated_chance.sum(axis=1), 1e-9)
+    trained_likes = rng.binomial(trained, 1.0 if world.implicit else np.clip(usual, 0, 1))
+    if groups is not None:
+        share_in_households(rng, groups * world.household, likes, rated)
+    head, light = taste < 2, light_users(trained)
     lists = []
     for system in (kind.candidate, kind.production):
         strength = np.full(n, system.taste)
         if system.head is not None:
             strength[head] = system.head
         strength[cold] = system.cold
+        if system.light is not None:
+            strength[light] = system.light
         score = rng.standard_normal((n, ITEMS), dtype=np.float32)
+        if groups is not None:
+            score *= np.float32(math.sqrt(1 - SHARED))
+            of_household = rng.standard_normal((n, ITEMS), dtype=np.float32)[groups]
+            score += np.float32(math.sqrt(SHARED)) * of_household
         score += strength.astype(np.float32)[:, None] * same
         if system.popular:
             score += (system.popular * np.log(seen)).astype(np.float32)
         if system.shown:
             score += np.float32(system.shown) * inside
+        if kinds_of_items is not None:
+            score += preferred(kinds_of_items, system, rng, n)
         top = np.argpartition(score, ITEMS - K, axis=1)[:, ITEMS - K :]
+        if system.first:
+            score = score + 100 * seen.astype(np.float32)
         lists.append(np.take_along_axis(top, np.argsort(-np.take_along_axis(score, top, 1), 1), 1))
     truth = [np.take_along_axis(chance, one, 1).mean(axis=1) for one in lists]
     difference = truth[0] - truth[1]
-    tested = rated.any(axis=1)
-    values = as_values(kind, lists, rated, said, popularity, trained, taste, seen, cluster, tested)
-    return Draw(values, float(difference.mean()))
+    training = popularity, trained, trained_likes
+    values = as_values(kind, lists, rated, said, training, taste, seen, cluster, groups)
+    if not kind.is_grouped:
+        values = replace(values, groups=None)
+    return Draw(values, float(difference.mean()), float(difference[light].mean()))
 
 
-def as_values(kind, lists, rated, said, popularity, trained, taste, seen, cluster, tested):
+def new_items(chance: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Make items good, middling or new; set how they are liked and seen. Return their kinds.
+
+    Good ones are seen three times as often as middling ones, new ones not yet.
+    """
+    kinds = np.array([0] * 4 + [1] * 10 + [2] * 6)[np.arange(ITEMS) % 20]
+    chance[:] = np.array([GOOD, MIDDLING, NEW], np.float32)[kinds]
+    seen[:] = np.array([3.0, 1.0, 0.0])[kinds]
+    seen *= ITEMS / seen.sum()
+    return kinds
+
+
+def preferred(kinds: np.ndarray, system: System, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return scores by which lists hold good and new items in fixed numbers, or middling ones."""
+    score = np.zeros((n, ITEMS), np.float32)
+    if not system.fresh:
+        score[:, kinds == 1] = 100
+        return score
+    for kind, number in ((0, K - system.fresh), (2, system.fresh)):
+        (items,) = np.nonzero(kinds == kind)
+        order = rng.random((n, items.size)).argsort(axis=1)[:, :number]
+        np.put_along_axis(score, items[order], 200 - 50 * kind, axis=1)
+    return score
+
+
+def share_in_households(rng, first, likes, rated):
+    """Let users like and rate as the first user of their household does, but for some items."""
+    shared = rng.random(rated.shape, dtype=np.float32) < SHARED
+    likes[:] = np.where(shared, likes[first], likes)
+    rated[:] = np.where(shared, rated[first], rated)
+
+
+def as_values(kind, lists, rated, said, training, taste, seen, cluster, groups):
     """Lay lists over judgments: the twin of `gate_values` on dense arrays."""
-    liked, n = rated & said, rated.shape[0]
+    popularity, trained, trained_likes = training
+    liked, n, tested = rated & said, rated.shape[0], rated.any(axis=1)
     weight = np.zeros(ITEMS)
     user, item = np.nonzero(rated)
     if user.size:
         of = levelled_weights(item, liked[user, item], popularity)
         weight[item] = of
-    columns = {name: [] for name in ("metric", "anti", "liked", "judged", "levelled")}
+    averages = smoothed_averages(liked.sum(0).astype(float), rated.sum(0).astype(float))
+    is_unrated = (popularity == 0) & ~rated.any(axis=0)
+    of_rank = rank_weights(parse(f"{kind.metric}@{K}"), K)
+    names = ("metric", "anti", "liked", "judged", "levelled", "filled")
+    columns = {name: [] for name in (*names, "liked_by_rank", "judged_by_rank")}
     exposures = {name: [] for name in ("coverage", "gini", "popularity")}
+    unrated = []
     catalogue = np.ones(ITEMS, bool)
     owner = np.repeat(np.arange(n, dtype=np.int32), K)
+    household = owner if groups is None else groups[owner]
     for one in lists:
         hit = np.take_along_axis(liked, one, 1)
         met = np.take_along_axis(rated, one, 1)
@@ -207,19 +299,33 @@ def as_values(kind, lists, rated, said, popularity, trained, taste, seen, cluste
         columns["liked"].append(hit.sum(1)[tested].astype(float))
         columns["judged"].append(met.sum(1)[tested].astype(float))
         columns["levelled"].append((hit * weight[one]).sum(1)[tested])
+        columns["liked_by_rank"].append((hit @ of_rank)[tested])
+        columns["judged_by_rank"].append((met @ of_rank)[tested])
+        columns["filled"].append(np.where(met, hit, averages[one]).mean(1)[tested])
+        unrated.append(float(is_unrated[one].mean()))
         slots = ListSlots(n, owner, one.ravel())
-        exposures["coverage"].append(coverage_values(slots, catalogue))
-        exposures["gini"].append(gini_values(slots, catalogue))
-        exposures["popularity"].append(popularity_values(slots, popularity))
+        by_household = ListSlots(int(household.max()) + 1, household, one.ravel())
+        exposures["coverage"].append(coverage_values(by_household, catalogue))
+        exposures["gini"].append(gini_values(by_household, catalogue))
+        exposures["popularity"].append(by_group(popularity_values(slots, popularity), groups))
     pairs = {name: Pair(*two) for name, two in (columns | exposures).items()}
     if kind.world.implicit:
-        pairs["anti"] = None
+        pairs["anti"] = pairs["filled"] = None
     mean_popularity = np.array([seen[cluster == c].mean() for c in range(CLUSTERS)])[taste]
     segments = {
         "activity": quarters(trained[tested]),
         "popularity": quarters(np.where(trained > 0, mean_popularity + trained * 1e-9, -1)[tested]),
     }
-    return GateValues(**pairs, k=K, has_dislikes=not kind.world.implicit, segments=segments)
+    return GateValues(
+        **pairs,
+        k=K,
+        has_dislikes=not kind.world.implicit,
+        usual=((liked.sum(1) + trained_likes) / np.maximum(rated.sum(1) + trained, 1))[tested],
+        unrated=(unrated[0], unrated[1]),
+        light=light_users(trained[tested].astype(float)),
+        groups=None if groups is None else groups[tested],
+        segments=segments,
+    )
 
 
 def draw_ours(seed: int, number: int) -> Draw:
@@ -268,7 +374,11 @@ def settings_of(kind: Kind, seed: int) -> GateSettings:
         # Nothing but this rail, exactly at its margin, stands in the way.
         settings = replace(settings, popularity="inform")
         settings = replace(
-            settings, rails={**OFF, kind.rails: MarginRule(pilot(kind, seed)[kind.rails])}
+            settings,
+            rails={
+                **OFF,
+                kind.rails: MarginRule(pilot(kind, seed)[kind.rails], kind.rails == "light"),
+            },
         )
     if kind.margin == "boundary":
         return replace(settings, margin=MarginRule(pilot(kind, seed)["metric"]))
@@ -280,7 +390,11 @@ def pilot(kind: Kind, seed: int, worlds: int = 2_000) -> dict[str, float]:
     total: Counter[str] = Counter()
     for number in range(worlds):
         values = draw(kind, seed + 500_000, number).values
-        total["metric"] += float((values.metric.production - values.metric.candidate).mean())
+        candidate, production = values.metric
+        total["metric"] += float((production - candidate).mean())
+        light = values.light
+        total["light fall"] += float((production[light] - candidate[light]).sum())
+        total["light base"] += float(production[light].sum())
         for name in ("gini", "popularity"):
             pair = getattr(values, name)
             total[name] += float((pair.candidate - pair.production).mean())
@@ -290,7 +404,10 @@ def pilot(kind: Kind, seed: int, worlds: int = 2_000) -> dict[str, float]:
             total[f"liked {name}"] += float(getattr(values.metric, name).sum())
     result = {name: value / worlds for name, value in total.items()}
     ratio = {n: total[f"anti {n}"] / max(total[f"liked {n}"], 1e-9) for n in System.NAMES}
-    return result | {"anti": ratio["candidate"] - ratio["production"]}
+    return result | {
+        "anti": ratio["candidate"] - ratio["production"],
+        "light": total["light fall"] / max(total["light base"], 1e-9),
+    }
 
 
 SAME = (System(1.0), System(1.0))
@@ -322,6 +439,10 @@ KINDS = [
          System(0), rails="off"),
     Kind("popular-rails", "only more popular, with guard rails", NO_TASTE,
          System(0, popular=0.4), System(0)),
+    Kind("popular-first", "equal items, the more popular ones at the top, nDCG@10", NO_TASTE,
+         System(0, first=True), System(0), metric="nDCG", rails="off"),
+    Kind("popular-taste", "more popular, with the same taste", World(),
+         System(1.0, popular=0.25), System(1.0), rails="off"),
     Kind("popular-less", "more popular, and less taste", World(), System(0.8, popular=0.25),
          System(1.0), rails="off"),
     Kind("popular-select", f"only more popular; {SELECT}",
@@ -350,6 +471,25 @@ KINDS = [
          System(2.2, popular=0.3), System(1.2), rails="gini"),
     Kind("rail-popularity", "scores higher; popularity exactly at the margin", World(density=0.12),
          System(2.2, popular=0.2), System(1.2), rails="popularity"),
+    # Half of the users like more of anything, and are better known to the candidate.
+    Kind("focused", "generous users are predictable; nobody prefers any item",
+         World(density=0.25, generous=0.7, liked_outside=0.35, boost=60, steepness=0.3),
+         System(0, shown=2.0), System(0), rails="off"),
+    Kind("focused-mild", "the same, milder, 1,500 users",
+         World(users=1_500, density=0.25, generous=0.6, liked_outside=0.45, boost=5,
+               steepness=0.3), System(0, shown=2.0), System(0), rails="off"),
+    Kind("new-items", "four good items and six that nobody has rated, for ten middling ones",
+         World(fresh=True, density=0.15), System(0, fresh=6), System(0), rails="off"),
+    Kind("new-items-ndcg", "the same, nDCG@10, with guard rails",
+         World(fresh=True, density=0.15), System(0, fresh=6), System(0), metric="nDCG"),
+    Kind("households", "equal systems, 100 households of five with shared ratings, stated",
+         World(users=500, household=5), *SAME, rails="off"),
+    Kind("heavy-light", "better on average, worse for light users, with guard rails",
+         World(liked_inside=0.7, liked_outside=0.1, density=0.2), System(2.5, light=0.6),
+         System(0.8, light=1.2)),
+    Kind("rail-light", "scores higher; light users worse by exactly the margin",
+         World(liked_inside=0.7, liked_outside=0.1, density=0.2), System(2.5, light=0.8),
+         System(0.8, light=1.2), rails="light"),
     # Better, and the guard rails have room.
     Kind("taste", "better taste, P@10", World(density=0.3), System(2.2), System(1.0),
          group="better"),
@@ -375,6 +515,8 @@ KINDS = [
     Kind("earlier-implicit", f"lists what an earlier system showed; {LIKES}",
          replace(NO_TASTE, boost=6, implicit=True), System(0, shown=1.0), System(0),
          group="broken", rails="off"),
+    Kind("households-unstated", "equal systems, 100 households of five, not stated",
+         World(users=500, household=5), *SAME, group="broken", rails="off", is_grouped=False),
     Kind("tail-harm", "better on average; lovers of rare items are worse off",
          World(heads=True, density=0.4), System(0.8, head=3.5), System(1.5, head=0.6),
          group="harm", rails="off"),
@@ -396,6 +538,7 @@ class Count:
     """Worlds that check 2 alone kept from promotion."""
     alarms: int = 0
     truth: float = 0.0
+    light_truth: float = 0.0
     observed: float = 0.0
     seconds: float = 0.0
 
@@ -405,7 +548,7 @@ class Count:
         checks = check_values(draw.values, settings, settings.alpha)
         data = []
         if settings.popularity == "check":
-            data.append(liked_alike_check(draw.values, settings, settings.alpha))
+            data = value_checks(draw.values, settings, settings.alpha)
         verdict = verdict_of(checks, data)
         self.seconds += time.perf_counter() - start
         relaxed = replace(checks, popularity=replace(checks.popularity, outcome="pass"))
@@ -420,6 +563,7 @@ class Count:
         spread = d.std(ddof=1) / math.sqrt(d.size)
         self.t_test += bool(spread > 0 and d.mean() / spread > 1.6449)
         self.truth += draw.truth
+        self.light_truth += draw.light_truth
         self.observed += float((candidate - production).mean())
 
     def rates(self) -> dict[str, float]:
@@ -431,6 +575,7 @@ class Count:
             "only_popular": self.only_popular,
             "alarms": self.alarms,
             "truth": self.truth,
+            "light_truth": self.light_truth,
             "milliseconds": 1e3 * self.seconds,
         }
         return {"worlds": self.worlds, **{k: v / self.worlds for k, v in shares.items()}}

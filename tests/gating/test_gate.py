@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import unskew as us
+from unskew.gating.bounds import bounds_of
 from unskew.gating.checks import (
     FAIL,
     HOLD,
@@ -23,12 +24,11 @@ from unskew.gating.checks import (
     verdict_of,
 )
 from unskew.gating.looks import spent
-from unskew.gating.settings import TEMPLATE, GateSettings, MarginRule
+from unskew.gating.settings import RAILS, TEMPLATE, GateSettings, MarginRule
 from unskew.gating.values import (
     GateValues,
     ListSlots,
     Pair,
-    bounds_of,
     coverage_values,
     gini_values,
     lay,
@@ -39,7 +39,7 @@ from unskew.gating.values import (
 )
 from unskew.stats.special import student_t_quantile
 
-OFF = dict.fromkeys(("anti", "coverage", "gini", "popularity"), "off")
+OFF = dict.fromkeys(RAILS, "off")
 
 
 # Bounds
@@ -169,12 +169,16 @@ def values(lead=0.05, *, liked=0.0, judged=0.0, users=400, seed=6, **more):
         "anti": Pair(noisy(0.1, 0.02), noisy(0.1, 0.02)),
         "liked": Pair(*hits),
         "judged": Pair(judged_new, judged_old),
+        "liked_by_rank": Pair(*hits),
+        "judged_by_rank": Pair(judged_new, judged_old),
         "levelled": Pair(*hits),
         "coverage": Pair(noisy(0.5, 0.1), noisy(0.5, 0.1)),
         "gini": Pair(noisy(0.7, 0.1), noisy(0.7, 0.1)),
         "popularity": Pair(noisy(50, 5), noisy(50, 5)),
         "k": 10,
         "has_dislikes": True,
+        "usual": np.full(users, share),
+        "light": np.arange(users) % 2 == 0,
         "segments": {"activity": (("low", "high"), np.arange(users) % 2)},
     }
     return GateValues(**{**facts, **more})
@@ -192,7 +196,7 @@ def test_a_better_candidate_is_promoted():
     checks, verdict = decide(values(0.05))
     assert verdict == PROMOTE
     assert checks.better.outcome == PASS
-    assert [one.outcome for one in checks.rails] == [PASS] * 4
+    assert [one.outcome for one in checks.rails] == [PASS] * 5
     assert 0 < checks.better.low < checks.better.change < checks.better.high
 
 
@@ -267,7 +271,7 @@ def test_without_dislikes_popularity_asks_for_a_levelled_lead():
     assert decide(values(0.05, levelled=ahead, **likes))[0].popularity.outcome == PASS
 
 
-RAILS = {
+GUARDED = {
     "anti": ("anti", Pair(0.3, 0.1)),
     "coverage": ("coverage", Pair(0.2, 0.5)),
     "gini": ("gini", Pair(0.9, 0.7)),
@@ -275,9 +279,9 @@ RAILS = {
 }
 
 
-@pytest.mark.parametrize("rail", RAILS)
+@pytest.mark.parametrize("rail", GUARDED)
 def test_a_rail_beyond_its_margin_holds_and_none_other_does(rail):
-    name, means = RAILS[rail]
+    name, means = GUARDED[rail]
     noise = 0.01 * np.random.default_rng(1).standard_normal(400)
     broken = values(0.05, **{name: Pair(*(one + noise * (1 + at) for at, one in enumerate(means)))})
     checks, verdict = decide(broken)

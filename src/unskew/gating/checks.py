@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64
+from unskew.arrays import F64, I64, Mask
+from unskew.gating.bounds import MarginBounds, bounds_of
 from unskew.gating.settings import GateSettings, MarginRule
-from unskew.gating.values import GateValues, MarginBounds, Pair, bounds_of
+from unskew.gating.values import GateValues, Pair
 from unskew.report.text import counted
 from unskew.stats.corrections import correct
 
@@ -54,20 +55,22 @@ class Better(GateCheck):
     detectable: float
     """The smallest true change that this test finds in 80 of 100 cases."""
     differing: int
-    """Users whose two values differ."""
+    """Users whose two values differ (groups of users, where groups are given)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PopularityCheck(GateCheck):
     """Check 2: the lead is more than recommending what is rated more.
 
-    The change is that of the liked share of judged items; without dislikes, of the levelled lead.
+    The change is that of `liked above usual`: the liked share of the recommendations that users
+    rated, less the share that the same users like of all that they rate. Without dislikes it is
+    that of the lead when each liked item counts 1 / popularity.
     """
 
     measure: str
-    """What is tested: `liked share`, or `levelled lead` where nothing is disliked."""
+    """What is tested: `liked above usual`, or `adjusted lead` where nothing is disliked."""
     is_needed: bool
-    """Whether the candidate's items are judged more often (without dislikes: are more popular)."""
+    """Whether the candidate's items are rated more often (without dislikes: are more popular)."""
     judged: float | None
     """How often the candidate's items are judged, as a multiple of production's."""
     liked: float | None
@@ -125,7 +128,7 @@ def check_values(values: GateValues, settings: GateSettings, alpha: float) -> Ch
         The one-sided level of every test, adjusted for earlier looks.
     """
     rails = [
-        _rail(name, values, margin, alpha)
+        _rail(name, values, margin, alpha, settings.margin)
         for name, margin in settings.rails.items()
         if margin is not None
     ]
@@ -184,9 +187,9 @@ def better_check(values: GateValues, settings: GateSettings, alpha: float) -> Be
     sign = -1.0 if values.is_lower_better else 1.0
     candidate, production = values.metric
     margin = settings.margin
-    slack = bounds_of(sign * (candidate - _scaled(production, margin, sign)), alpha)
+    slack = bounds_of(sign * (candidate - _scaled(production, margin, sign)), alpha, values.groups)
     limit = 0.0 if margin is None else -margin.of(_mean(production))
-    differing = int(np.count_nonzero(candidate != production))
+    differing = values.count(candidate != production)
     outcome, reason = PASS if slack.low > 0 else OPEN, ""
     if slack.high < 0:
         outcome = FAIL
@@ -204,12 +207,12 @@ def better_check(values: GateValues, settings: GateSettings, alpha: float) -> Be
     rule += "0" if margin is None else f"minus the margin of {margin}"
     return Better(
         key="better",
-        title="better" if margin is None else "not worse",
+        title="better score" if margin is None else "score not worse",
         rule=f"{rule}; below that as a whole: hold",
         outcome=outcome,
         **measured(values.metric, slack, limit, sign),
         reason=reason,
-        users=int(candidate.size),
+        users=values.count(np.ones(candidate.size, np.bool_)),
         detectable=limit + slack.detectable,
         differing=differing,
     )
@@ -232,8 +235,10 @@ def _scaled(production: F64, margin: MarginRule | None, sign: float) -> F64:
 def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -> PopularityCheck:
     """Test whether the lead is more than being rated more.
 
-    Precision is (how often items are judged) x (how often judged items are liked). Where the first
-    factor is higher, the second must clearly be too; without dislikes, where the candidate's items
+    Precision is (how often items are rated) x (how often rated ones are liked). A user who likes
+    more of everything adds hits wherever they rate more; so what is rated more is counted by what
+    its user likes anyway. Where that is higher, the rated recommendations must also clearly be
+    liked beyond what the same users usually like. Without dislikes, where the candidate's items
     are clearly more popular, the lead must remain when liked items count 1 / popularity. With a
     margin, "higher" is "not lower by more than the same share".
     """
@@ -241,28 +246,30 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
     tolerance = 0.0
     if settings.margin is not None and base > 0:
         tolerance = settings.margin.of(base) / base
+    groups = values.groups
     shares = Pair(*map(per_unit, values.liked, values.judged))
-    more_popular = bounds_of(values.popularity.candidate - values.popularity.production, alpha)
     if values.has_dislikes:
-        tested, more = shares, _mean(values.judged.candidate) > _mean(values.judged.production)
+        tested, more = liked_above_usual(values), is_rated_more(values)
+        allowed = tolerance * shares.production
         enough = min(float(counts.sum()) for counts in values.judged) >= FEWEST
     else:
-        tested, more, enough = values.levelled, more_popular.low > 0, True
-    slack = bounds_of(tested.candidate - (1 - tolerance) * tested.production, alpha)
+        rise = values.popularity.candidate - values.popularity.production
+        tested, more, enough = values.levelled, bounds_of(rise, alpha).low > 0, True
+        allowed = tolerance * values.levelled.production
+    slack = bounds_of(tested.candidate - tested.production + allowed, alpha, groups)
     outcome, reason = _popularity_outcome(
         values.has_dislikes, more, is_clear=enough and slack.low > 0, tolerance=tolerance
     )
-    limit = -tolerance * _mean(tested.production)
-    levelled = bounds_of(values.levelled.candidate - values.levelled.production, alpha)
+    levelled = bounds_of(values.levelled.candidate - values.levelled.production, alpha, groups)
     unit = _mean(values.levelled.production) or None
     return PopularityCheck(
         key="popularity",
         title="not only popular",
         rule=_popularity_rule(values.has_dislikes, tolerance),
         outcome=outcome if settings.popularity == "check" or outcome == PASS else INFORM,
-        **measured(tested, slack, limit),
+        **measured(tested, slack, -_mean(allowed)),
         reason=reason,
-        measure="liked share" if values.has_dislikes else "levelled lead",
+        measure="liked above usual" if values.has_dislikes else "adjusted lead",
         is_needed=more,
         judged=_ratio(values.judged),
         liked=_ratio(shares) if values.has_dislikes else None,
@@ -273,12 +280,30 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
     )
 
 
+def liked_above_usual(values: GateValues) -> Pair:
+    """Return the liked share of rated recommendations less what their users like of all they rate.
+
+    Where the metric asks for the order, a recommendation counts with the weight of its rank.
+
+    If nobody prefers what is recommended to what else they rate, it is 0 in the mean, however
+    generous those are whose recommendations are rated.
+    """
+    pairs = zip(values.liked_by_rank, values.judged_by_rank, strict=True)
+    return Pair(*(per_unit(liked - values.usual * judged, judged) for liked, judged in pairs))
+
+
+def is_rated_more(values: GateValues) -> bool:
+    """Tell whether the candidate's items are rated more often, by users who like something."""
+    more = values.judged_by_rank.candidate - values.judged_by_rank.production
+    return _mean(values.usual * more) > 0
+
+
 def _popularity_rule(has_dislikes: bool, tolerance: float) -> str:
     if has_dislikes:
-        than = "be liked more often" if not tolerance else f"not be liked less by {tolerance:.2%}"
+        than = "be liked more" if not tolerance else f"not be liked less by {tolerance:.2%}"
         return (
-            "if the candidate's items are judged more often than production's, the judged ones "
-            f"must clearly {than}"
+            "if the candidate's recommendations are rated more often than production's, the rated "
+            f"ones must clearly {than}, each compared with what its user likes of all ratings"
         )
     than = "remain" if not tolerance else f"not fall below minus {tolerance:.2%}"
     return (
@@ -291,21 +316,21 @@ def _popularity_outcome(
     has_dislikes: bool, is_more: bool, *, is_clear: bool, tolerance: float
 ) -> tuple[str, str]:
     if not is_more:
-        more = "judged more often" if has_dislikes else "clearly more popular"
+        more = "rated more often" if has_dislikes else "clearly more popular"
         return PASS, f"its items are not {more} than production's"
     if is_clear:
-        text = "liked more often" if has_dislikes else "ahead when popularity is levelled out"
+        text = "liked more, compared with what the same users usually like"
+        if not has_dislikes:
+            text = "ahead after adjusting for popularity"
         also = f"its items are also clearly {text}"
         return PASS, also if not tolerance else "liking holds up within the margin"
     if has_dislikes:
-        liked = "liked more" if not tolerance else "liked as much, within the margin"
+        liked = "liked more" if not tolerance else "liked as much, within the margin,"
         return OPEN, (
-            f"its items are rated more often, and the rated ones are not clearly {liked}: a lead "
-            "may come from that alone"
+            f"its items are rated more often, but the rated ones are not clearly {liked} than what "
+            "the same users usually like: the lead may come from that alone"
         )
-    return OPEN, (
-        "its items are more popular, and no lead is clear when popularity is levelled out"
-    )
+    return OPEN, ("its items are more popular, and no lead is clear after adjusting for popularity")
 
 
 def per_unit(top: F64, bottom: F64) -> F64:
@@ -320,6 +345,14 @@ def per_unit(top: F64, bottom: F64) -> F64:
 # Check 3: guard rails
 
 
+class _Guarded(NamedTuple):
+    """Values of both systems, how far each user is within the limit, and groups of users."""
+
+    pair: Pair
+    distance: F64
+    groups: I64 | None = None
+
+
 class _RailRule(NamedTuple):
     title: str
     is_loss: bool
@@ -328,7 +361,7 @@ class _RailRule(NamedTuple):
 
 RULES = {
     "anti": _RailRule(
-        "disliked : liked",
+        "dislikes per like",
         False,
         "the anti-metric divided by the metric may rise by at most {margin}{of}",
     ),
@@ -343,30 +376,54 @@ RULES = {
         "1 - Gini of how often items are shown may fall by at most {margin}{of}",
     ),
     "popularity": _RailRule(
-        "popularity",
+        "item popularity",
         False,
         "the mean number of ratings of listed items may rise by at most {margin}{of}",
+    ),
+    "light": _RailRule(
+        "light users",
+        True,
+        "the score of light users (those with at most the median number of ratings) may get worse "
+        "by at most {margin}{of}",
     ),
 }
 
 
-def _slack(name: str, values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
-    """Return the guarded values, and how far each user is within the limit."""
+def _guarded(
+    name: str, values: GateValues, margin: MarginRule, overall: MarginRule | None
+) -> _Guarded:
     if name in ("coverage", "gini"):  # what may not fall: coverage, evenness
         pair = getattr(values, name)
         even = pair if name == "coverage" else Pair(*(1 - gini for gini in pair))
-        return pair, even.candidate - even.production + margin.of(even.production)
-    pair = values.popularity
+        return _Guarded(pair, even.candidate - even.production + margin.of(even.production))
+    if name == "light":
+        assert values.light is not None
+        sign = -1.0 if values.is_lower_better else 1.0
+        pair = Pair(*(column[values.light] for column in values.metric))
+        groups = None if values.groups is None else values.groups[values.light]
+        distance = sign * (pair.candidate - _scaled(pair.production, margin, sign))
+        if overall is not None:  # light users may lose what all users may, and this much more
+            distance = distance + overall.of(pair.production)
+        return _Guarded(pair, distance, groups)
+    pair, groups = values.popularity, None
     if name == "anti":
         assert values.anti is not None
         # Per unit of the metric: a system that is judged more often has more of both.
-        pair = Pair(*map(per_unit, values.anti, values.metric))
-    return pair, pair.production + margin.of(pair.production) - pair.candidate
+        pair, groups = Pair(*map(per_unit, values.anti, values.metric)), values.groups
+    return _Guarded(pair, pair.production + margin.of(pair.production) - pair.candidate, groups)
 
 
-def _rail(name: str, values: GateValues, margin: MarginRule, alpha: float) -> Rail:
+def _rail(
+    name: str,
+    values: GateValues,
+    margin: MarginRule,
+    alpha: float,
+    overall: MarginRule | None = None,
+) -> Rail:
     guard = RULES[name]
     of = " of production's value" if margin.relative else ""
+    if name == "light" and overall is not None:
+        of += f" beyond the margin of {overall}"
     rule = f"{guard.rule.format(margin=margin, of=of)}: its bound must lie within"
     bare = Rail(
         key=f"rail {name}",
@@ -374,20 +431,22 @@ def _rail(name: str, values: GateValues, margin: MarginRule, alpha: float) -> Ra
         rule=rule,
         outcome=INFORM,
         margin=str(margin),
-        is_loss=guard.is_loss,
+        is_loss=guard.is_loss if name != "light" else not values.is_lower_better,
     )
+    if name == "light" and values.light is None:
+        return replace(bare, reason="how many ratings users have is not known")
     if name == "anti" and values.anti is None:
         return replace(bare, reason="nothing is disliked, or the metric has no anti-metric")
     if name == "anti" and not all(column.any() for column in values.metric):
         return replace(bare, outcome=OPEN, reason="a system lists no liked item")
-    pair, distance = _slack(name, values, margin)
+    pair, distance, groups = _guarded(name, values, margin, overall)
     if not distance.size:
         return replace(bare, outcome=OPEN, reason="no user has a list of both systems")
-    slack = bounds_of(distance, alpha)
+    slack = bounds_of(distance, alpha, groups)
     candidate, production = _mean(pair.candidate), _mean(pair.production)
     change = candidate - production
     # The bounds of the change are those of the slack, seen from the limit.
-    if guard.is_loss:
+    if bare.is_loss:
         limit = change - slack.value
         low, high = limit + slack.low, limit + slack.high
     else:
@@ -419,16 +478,17 @@ def _segments(values: GateValues, settings: GateSettings, alpha: float) -> list[
             if (members := chosen.tobytes()) in seen:  # such as cold users: tested once
                 continue
             seen.add(members)
-            pair = Pair(*(column[chosen] for column in values.metric))
-            checks.append(_segment(by, name, pair, settings.segment_margin, values, alpha))
+            checks.append(_segment(by, name, chosen, settings.segment_margin, values, alpha))
     return checks
 
 
 def _segment(
-    by: str, name: str, pair: Pair, margin: MarginRule, values: GateValues, alpha: float
+    by: str, name: str, chosen: Mask, margin: MarginRule, values: GateValues, alpha: float
 ) -> SegmentCheck:
     sign = -1.0 if values.is_lower_better else 1.0
-    users = int(pair.candidate.size)
+    pair = Pair(*(column[chosen] for column in values.metric))
+    groups = None if values.groups is None else values.groups[chosen]
+    users = values.count(chosen)
     bare = SegmentCheck(
         key=f"segment {by}: {name}",
         title=name,
@@ -439,7 +499,8 @@ def _segment(
     )
     if users < LEAST_USERS:
         return replace(bare, reason=f"{counted(users, 'user')}, fewer than {LEAST_USERS}")
-    slack = bounds_of(sign * (pair.candidate - _scaled(pair.production, margin, sign)), alpha)
+    distance = sign * (pair.candidate - _scaled(pair.production, margin, sign))
+    slack = bounds_of(distance, alpha, groups)
     limit = -margin.of(_mean(pair.production))
     return replace(
         bare,

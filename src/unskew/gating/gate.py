@@ -8,38 +8,17 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Unpack
 
-import numpy as np
-
-from unskew.arrays import Mask
 from unskew.checks import checked, choose
-from unskew.data.ratings import Ratings
 from unskew.data.relevance import check_likes
 from unskew.engine.files import locked
 from unskew.errors import DataError, SettingError
-from unskew.gating.checks import (
-    FEWEST,
-    INFORM,
-    OPEN,
-    PASS,
-    GateCheck,
-    check_values,
-    measured,
-    per_unit,
-    verdict_of,
-)
+from unskew.gating.checks import check_values, verdict_of
+from unskew.gating.data_checks import check_data
+from unskew.gating.groups import user_groups
 from unskew.gating.looks import Look, digests_of, look_at, read_log, record
 from unskew.gating.result import Gate
-from unskew.gating.settings import DataLimits, GateSettings
-from unskew.gating.values import (
-    GateValues,
-    LaidPair,
-    ListSlots,
-    Pair,
-    bounds_of,
-    lay,
-    metric_of,
-    values_of,
-)
+from unskew.gating.settings import GateSettings
+from unskew.gating.values import LaidPair, lay, metric_of, values_of
 from unskew.judging.judge import DataOptions, as_judged
 from unskew.judging.judged import Judged
 from unskew.judging.shape import DISLIKED
@@ -64,6 +43,7 @@ def gate(
     config: object = None,
     log: str | os.PathLike[str] | None = None,
     references: bool | None = None,
+    group_users: object = None,
     seed: int = 0,
     threads: int | None = None,
     **data: Unpack[DataOptions],
@@ -71,7 +51,8 @@ def gate(
     """Decide whether the candidate may replace production: `promote`, `hold` or `not settled`.
 
     Four checks: it is better, or not worse by more than a margin; the lead is more than being
-    rated more; guard rails and groups of users show no harm; the data can carry the decision.
+    rated more: rated recommendations are also liked beyond what the same users usually like; guard
+    rails and groups of users show no harm; the data can carry the decision.
     Every test is one-sided at level `alpha`. To promote, all must pass (an intersection-union
     test, which needs no correction); alarms of rails and groups, which hold, are corrected by Holm.
 
@@ -93,8 +74,8 @@ def gate(
     alpha
         One-sided level of every test. Default: 0.05.
     rails
-        Margins of guard rails by name (`anti`, `coverage`, `gini`, `popularity`); None or `"off"`
-        switches one off.
+        Margins of guard rails by name (`anti`, `coverage`, `gini`, `popularity`, `light`); None or
+        `"off"` switches one off.
     by
         Groups of users: activity, popularity, time or FILE:COLUMN. Repeatable. Default: activity
         and popularity.
@@ -110,6 +91,11 @@ def gate(
     references
         Train reference systems on the training ratings and show them beside. Default: on small
         data.
+    group_users
+        Groups of users who are not independent, such as households: FILE:COLUMN, with a column of
+        users. A user without a group stands alone.
+
+        Or a mapping from user to group, or a table of both. Bounds and tests are then by group.
     seed, threads
         Of reference systems; threads never change a number.
 
@@ -139,10 +125,11 @@ def gate(
     check_likes(judged.tests, judged.relevance)
     _check_systems(judged, candidate, production)
     digests = ("", "")
+    groups = None if group_users is None else user_groups(judged.users, group_users)
     if log is not None:
         read_log(log)  # a log that cannot be used is known before any work
-        digests = digests_of(judged, (candidate, production), settings.to_dict())
-    laid = lay(judged, candidate, production, measure)
+        digests = digests_of(judged, (candidate, production), settings.to_dict(), groups)
+    laid = lay(judged, candidate, production, measure, groups)
     if not laid.tested.any():
         raise DataError("there are no test ratings: nothing can be decided")
     values = values_of(laid, threads)
@@ -171,6 +158,7 @@ def gate(
         ladder=steps,
         references=means,
         notes=tuple(dict.fromkeys(notes)),
+        is_grouped=groups is not None,
     )
 
 
@@ -275,183 +263,3 @@ def _references(
         return {}
     lists = replace(common, systems={}).with_systems(runs)
     return evaluate(lists, metric).mean(metric)
-
-
-# The data can carry the decision
-
-
-def check_data(
-    laid: LaidPair, values: GateValues, settings: GateSettings, alpha: float
-) -> list[GateCheck]:
-    """Count what is wrong with the data, and how far the difference could move."""
-    limits = settings.data
-    return [
-        _missing(laid, limits),
-        _shorter(laid, limits),
-        _trained(laid, limits),
-        _outside(laid, limits),
-        _future(laid, limits),
-        _unjudged(values),
-        liked_alike_check(values, settings, alpha),
-    ]
-
-
-def _fact(
-    key: str,
-    title: str,
-    rule: str,
-    shares: Sequence[float],
-    limit: float | None = None,
-    *,
-    is_bad: bool = False,
-    reason: str = "",
-) -> GateCheck:
-    """Return a fact; without a limit it is reported, else it passes or, with the reason, not."""
-    return GateCheck(
-        key=f"data {key}",
-        title=title,
-        rule=rule,
-        outcome=INFORM if limit is None else OPEN if is_bad else PASS,
-        candidate=shares[0],
-        production=shares[1],
-        change=shares[0] - shares[1],
-        limit=limit,
-        reason=reason if is_bad else "",
-    )
-
-
-def _limited(
-    key: str, title: str, rule: str, shares: Sequence[float], limit: float, reason: str
-) -> GateCheck:
-    """Return a fact of which either system may have so much."""
-    rule = f"{rule}: at most {limit:.0%} of either system" if limit < 1 else f"{rule}: reported"
-    return _fact(key, title, rule, shares, limit, is_bad=max(shares) > limit, reason=reason)
-
-
-def _missing(laid: LaidPair, limits: DataLimits) -> GateCheck:
-    systems = laid.candidate, laid.production
-    shares = [float(np.mean(matched.depth[laid.tested] == 0)) for matched in systems]
-    reason = f"{max(shares):.1%} of the test users have no list, and score 0"
-    title, rule = "users without list", "users with test ratings and without a list"
-    if laid.are_several:
-        reason = f"{max(shares):.1%} of the lists with test ratings are missing, and score 0"
-        title, rule = "missing lists", "lists with test ratings that are missing"
-    return _limited("missing", title, rule, shares, limits.missing, reason)
-
-
-def _shorter(laid: LaidPair, limits: DataLimits) -> GateCheck:
-    users: Mask = laid.tested & laid.in_both
-
-    def empty(slots: ListSlots) -> float:
-        filled = np.bincount(slots.owner, minlength=slots.users)[users].sum()
-        return 1 - float(filled) / max(int(users.sum()) * laid.k, 1)
-
-    shares = empty(laid.slots[0]), empty(laid.slots[1])
-    gap = abs(shares[0] - shares[1])
-    return _fact(
-        "shorter",
-        "empty places",
-        f"empty places of the first {laid.k}: the two differ by at most {limits.shorter:.0%}",
-        shares,
-        limits.shorter,
-        is_bad=gap > limits.shorter,
-        reason=f"one system's lists are shorter: it leaves {gap:.1%} more of the first {laid.k} "
-        "places empty",
-    )
-
-
-def _trained(laid: LaidPair, limits: DataLimits) -> GateCheck:
-    train = laid.judged.numbering.train
-    rule = "listed items that the user rated in training"
-    if train is None:
-        return _unknown("trained", "training items", rule, "there are no training ratings")
-    owner = laid.judged.owner if laid.are_several else None
-    shares = [
-        matched.overlap(train, owner) / max(int(matched.depth.sum()), 1)
-        for matched in (laid.candidate, laid.production)
-    ]
-    reason = f"{max(shares):.1%} of the listed items are in the user's training ratings"
-    return _limited("trained", "training items", rule, shares, limits.trained, reason)
-
-
-def _outside(laid: LaidPair, limits: DataLimits) -> GateCheck:
-    outside = [~laid.catalogue[slots.item] for slots in laid.slots]
-    shares = [float(np.count_nonzero(mask)) / max(mask.size, 1) for mask in outside]
-    if laid.judged.items is None:  # new items are no error where no catalogue was given
-        rule = "listed items that no rating knows, as no catalogue was given: reported"
-        return _fact("outside", "unknown items", rule, shares)
-    rule = "listed items outside of the catalogue"
-    reason = f"{max(shares):.1%} of the listed items are outside of the catalogue"
-    return _limited("outside", "unknown items", rule, shares, limits.outside, reason)
-
-
-def _future(laid: LaidPair, limits: DataLimits) -> GateCheck:
-    train, occasions = laid.judged.numbering.train, laid.judged.occasions
-    test = laid.judged.judgments if occasions is None else occasions.tests
-    rule = "users with a training rating that is later than one of their test ratings"
-    if train is None or train.time is None or test.time is None:
-        return _unknown("future", "time leak", rule, "times of training and test are not known")
-    share = _share_ahead(train, test)
-    reason = f"{share:.1%} of the users have training ratings that are later than test ratings"
-    return _limited("future", "time leak", rule, (share, share), limits.future, reason)
-
-
-def _share_ahead(train: Ratings, test: Ratings) -> float:
-    """Return the share of users with both whose training goes on after their first test rating."""
-    assert train.time is not None
-    assert test.time is not None
-    users = len(test.users)
-    first = np.full(users, np.iinfo(np.int64).max)
-    np.minimum.at(first, test.user, test.time)
-    last = np.full(users, np.iinfo(np.int64).min)
-    np.maximum.at(last, train.user, train.time)
-    mask = (np.diff(test.start) > 0) & (np.bincount(train.user, minlength=users) > 0)
-    return float(np.mean(last[mask] > first[mask])) if mask.any() else 0.0
-
-
-def _unknown(key: str, title: str, rule: str, reason: str) -> GateCheck:
-    return GateCheck(key=f"data {key}", title=title, rule=rule, outcome=INFORM, reason=reason)
-
-
-def _unjudged(values: GateValues) -> GateCheck:
-    shares = [
-        1 - float(counts.mean()) / values.k if counts.size else 1.0 for counts in values.judged
-    ]
-    rule = f"places of the first {values.k} without a judged item: reported"
-    return _fact("unjudged", "unjudged places", rule, shares)
-
-
-def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) -> GateCheck:
-    """Ask what the difference would be if the unjudged were liked as the judged ones are.
-
-    Then a system's precision is the liked share of its judged items. If they are not liked at all,
-    the difference is what was measured.
-    """
-    bare = GateCheck(
-        key="data if-liked",
-        title="if unjudged liked",
-        rule=(
-            "if unjudged items were liked as often as judged ones of the same system, the "
-            "candidate's precision must not be clearly lower"
-        ),
-        outcome=INFORM,
-    )
-    if not values.has_dislikes:
-        return replace(bare, reason="nothing is disliked: the liked share is not known")
-    if min(float(counts.sum()) for counts in values.judged) < FEWEST:
-        return replace(bare, reason=f"a system lists fewer than {FEWEST} judged items")
-    shares = Pair(*map(per_unit, values.liked, values.judged))
-    margin = settings.margin
-    share = margin.amount if margin is not None and margin.relative else 0.0
-    slack = bounds_of(shares.candidate - (1 - share) * shares.production, alpha)
-    worse = slack.high < 0
-    return replace(
-        bare,
-        outcome=OPEN if worse else PASS,
-        **measured(shares, slack, -share * float(shares.production.mean())),
-        reason=(
-            "its judged items are liked less: if unjudged ones were liked alike, it would be worse"
-            if worse
-            else ""
-        ),
-    )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from unskew.arrays import I64
 from unskew.checks import as_count, check, choose, shown
 from unskew.engine.files import reading, replacing
 from unskew.engine.system import open_regular
@@ -71,10 +72,14 @@ def spent(alpha: float, number: int) -> float:
     return alpha / (number * (number + 1))
 
 
-def digests_of(judged: Judged, names: tuple[str, str], settings: dict[str, Any]) -> tuple[str, str]:
-    """Return the digests of the test log and of what is tested on it."""
+def digests_of(
+    judged: Judged, names: tuple[str, str], settings: dict[str, Any], groups: I64 | None = None
+) -> tuple[str, str]:
+    """Return the digests of the test log and of what is tested on it, by which groups of users."""
     test = _digest(judged.tests.fingerprint, str(judged.relevance), settings["metric"])
     runs = [_digest_of_run(judged.systems[name]) for name in names]
+    if groups is not None:
+        runs.append(hashlib.blake2b(groups.tobytes()).hexdigest())
     return test, _digest(*runs, json.dumps(settings, sort_keys=True))
 
 

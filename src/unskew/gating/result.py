@@ -225,6 +225,8 @@ class Gate(Result):
     ladder: Mapping[str, float] = field(default_factory=dict)
     """What the lead in precision is made of (`us.bias.ladder`), where training is known."""
     notes: tuple[str, ...] = ()
+    is_grouped: bool = False
+    """Whether bounds and tests are by group of users: then `users` of the checks are groups."""
 
     @property
     def promoted(self) -> bool:
@@ -308,7 +310,8 @@ class Gate(Result):
         if worst:
             texts = [f"{segment.by} {segment.title}" for segment in worst]
             lines.append(f"worst: {'; '.join(texts)} (of {counted(len(self.segments), 'group')})")
-        users = counted(self.better.users, "user")
+        words = ("group of users", "groups of users") if self.is_grouped else ("user", "users")
+        users = counted(self.better.users, *words)
         look = f", look {self.look.number} at this test log" if self.look.is_recorded else ""
         lines.append(f"{users}; one-sided tests at {self.look.alpha:.3g}{look}")
         if self.references:

@@ -15,7 +15,7 @@ from unskew.checks import check_fields, check_path, is_number, shown
 from unskew.engine.files import reading
 from unskew.errors import DataError, SettingError, unknown_name
 
-RAILS = ("anti", "coverage", "gini", "popularity")
+RAILS = ("anti", "coverage", "gini", "popularity", "light")
 """The guard rails."""
 CONDUCT = ("check", "inform")
 """What the check on popularity does: it can hold back a promotion, or is only shown."""
@@ -80,6 +80,11 @@ class DataLimits:
     """Listed items outside of the catalogue."""
     future: float = 0.01
     """Users with a training rating that is later than a test rating of theirs."""
+    unrated: float = 0.05
+    """Recommendations that nobody has rated: how many more the candidate may have."""
+    averages: float = 0.01
+    """How much less the candidate may be liked, as a share of production's value, if each
+    recommendation that the user did not rate were liked as often as its item is on average."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -109,6 +114,7 @@ class GateSettings:
             "coverage": MarginRule(0.2, True),
             "gini": MarginRule(0.25, True),
             "popularity": MarginRule(0.25, True),
+            "light": MarginRule(0.15, True),
         }
     )
     """By guard rail: how far the candidate may go; None: switched off."""
@@ -282,6 +288,9 @@ coverage = "20%"
 gini = "25%"
 # Popularity: the mean number of ratings of recommended items may rise by at most this part.
 popularity = "25%"
+# Light users: the score of those with at most the median number of ratings may get worse by at most
+# this part (and by the margin above, if there is one), whatever heavy users gain.
+light = "15%"
 
 # Groups of users. A group raises an alarm, which holds the candidate back, when it is clearly worse
 # off by more than the margin (a share of production's mean in the group); corrected for the number
@@ -302,5 +311,11 @@ trained = 0.01
 outside = 0.01
 # Users with a training rating that is later than one of their test ratings.
 future = 0.01
+# Recommended items that nobody has rated, in test or training: no rating can show whether users
+# like them. The candidate's share may be higher than production's by at most this much.
+unrated = 0.05
+# The liked share if each recommendation that the user did not rate were liked as often as its item
+# is on average: the candidate's may be lower by at most this part of production's.
+averages = 0.01
 """
 """What `unskew gate init` writes: the defaults, with comments."""

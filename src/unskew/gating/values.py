@@ -2,96 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.data.ratings import Ids
+from unskew.data.ratings import Ids, Ratings
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY
 from unskew.evaluation.scoring import prepare, score
+from unskew.gating.bounds import by_group
 from unskew.judging.judged import Judged
-from unskew.judging.shape import BLOCK, DISLIKED, LIKED, Matched, Scratch
+from unskew.judging.shape import BLOCK, DISLIKED, LIKED, POOLED, Matched, Scratch, View
 from unskew.metrics.names import Metric, parse
-from unskew.stats.clusters import variance_of
-from unskew.stats.intervals.skewed import with_skewness, without_skewness
-from unskew.stats.special import student_t_quantile, student_t_sf
-
-POWER = 0.8
-"""The power of the smallest difference that a test is said to detect."""
-
-
-@dataclass(frozen=True)
-class MarginBounds:
-    """A mean over users, with a lower and an upper bound, each one-sided at level alpha.
-
-    Both together are an interval of confidence 1 - 2 alpha. Of two bounds, Student's t and Hall's
-    (1992), which corrects t for skewness, the more cautious one is taken: a metric is 0 for most
-    users, so that differences are skewed and t alone is wrong too often on one side.
-    """
-
-    value: float
-    se: float
-    low: float
-    high: float
-    skewness: float
-    users: int
-    alpha: float
-    p_below: float
-    """The p-value of `the mean is at least 0` against `it is below 0`."""
-
-    @property
-    def detectable(self) -> float:
-        """The smallest true mean above 0 that the test finds with a power of 80 %."""
-        if self.users < 2:
-            return math.inf
-        degrees = self.users - 1
-        quantiles = student_t_quantile(1 - self.alpha, degrees) + student_t_quantile(POWER, degrees)
-        return quantiles * self.se
-
-
-def bounds_of(values: F64, alpha: float) -> MarginBounds:
-    """Return the mean of a value per user, with its bounds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unskew.gating.values import bounds_of
-    >>> bounds = bounds_of(np.array([0.0, 1.0] * 50), 0.05)
-    >>> round(bounds.low, 3), bounds.value, round(bounds.high, 3)
-    (0.417, 0.5, 0.583)
-    """
-    n = int(values.size)
-    if n < 2:
-        mean = float(values[0]) if n else math.nan
-        return MarginBounds(mean, math.nan, -math.inf, math.inf, 0.0, n, alpha, 1.0)
-    mean = math.fsum(values.tolist()) / n if n <= _EXACT else float(values.mean())
-    deviation = values - mean
-    square = float(np.dot(deviation, deviation))
-    scale = float(np.abs(values).max())
-    if square <= n * (1e-12 * scale) ** 2:  # the same for every user, but for rounding
-        return MarginBounds(mean, 0.0, mean, mean, 0.0, n, alpha, 0.0 if mean < 0 else 1.0)
-    variance = square / n
-    skewness = float(np.dot(deviation * deviation, deviation)) / n / variance**1.5
-    se = math.sqrt(variance_of(deviation / n, n, form="product"))
-    t = student_t_quantile(1 - alpha, n - 1)
-    of_mean = np.array(skewness / math.sqrt(n))
-    upper, lower = with_skewness(np.array([t, -t]), of_mean).tolist()
-    low, high = mean - se * max(t, upper), mean - se * min(-t, lower)
-    t = mean / se  # the larger p-value of t and of Hall's transformed t
-    transformed = float(without_skewness(np.array(t), of_mean))
-    p_below = float(student_t_sf(-max(t, transformed), n - 1))
-    return MarginBounds(mean, se, low, high, skewness, n, alpha, p_below)
-
-
-_EXACT = 1 << 12
-"""Up to so many values, sums are exactly rounded; above, numpy's pairwise sum."""
+from unskew.stats.segments import QUANTITIES
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +107,12 @@ def _centred(value: float, added: F64, users: int) -> F64:
 
 CUT = 0.95
 """Levelled weights are cut at this quantile of those of liked judgments."""
+UNORDERED = frozenset(("P", "Recall", "F1", "HitRate", "Rprec", "SR", "Judged", "Residual"))
+"""Metrics to which the order within the first k places does not matter."""
+PRIOR = 2.0
+"""Ratings at the mean of all that are added to those of an item for its average."""
+ENOUGH = 5
+"""Ratings that half of the items of a test log need for it to show which items nobody rated."""
 
 
 class Pair(NamedTuple):
@@ -201,15 +135,49 @@ class GateValues:
     """Judged items in the first k places."""
     levelled: Pair
     """Liked items in the first k places, each counting 1 / popularity (mean 1, cut)."""
+    liked_by_rank: Pair
+    """Liked items in the first k places, each with the weight of its rank; see `rank_weights`."""
+    judged_by_rank: Pair
     coverage: Pair
-    """Of users with lists of both, as what follows; see `gate_exposure`."""
+    """Of users with lists of both (of groups of them, where groups are given), as what follows."""
     gini: Pair
     popularity: Pair
     k: int
     has_dislikes: bool
+    usual: F64
+    """The share that each user liked of all that they rated."""
+    filled: Pair | None = None
+    """The liked share of the first k places, if each place that the user did not rate were liked
+    as often as its item is on average; None where nothing is disliked."""
+    unrated: tuple[float, float] | None = None
+    """The shares of recommendations that nobody has rated; None: too few ratings to tell."""
+    light: Mask | None = None
+    """The light users: those with at most the median number of ratings."""
+    groups: I64 | None = None
+    """The group of each user, of whom those of one group are not independent."""
     is_lower_better: bool = False
     segments: Mapping[str, tuple[tuple[str, ...], I64]] | None = None
     """By segmentation: the names of segments, and the segment of each user with test ratings."""
+
+    def count(self, users: Mask) -> int:
+        """Count the independent ones of some users: their groups, where groups are given."""
+        independent = users if self.groups is None else np.bincount(self.groups[users])
+        return int(np.count_nonzero(independent))
+
+
+class RatedPart(NamedTuple):
+    """Ratings at hand: the user, the item, and whether it is liked."""
+
+    user: I32
+    item: I32
+    liked: Mask
+
+    @classmethod
+    def of(cls, ratings: Ratings, judged: Judged) -> RatedPart:
+        """Take what people rated: pairs that were only pooled are left out."""
+        label = View.of(ratings, judged.relevance).label
+        is_rated = label != POOLED
+        return cls(ratings.user[is_rated], ratings.item[is_rated], label[is_rated] == LIKED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +198,14 @@ class LaidPair:
     """The catalogue: given items, else those of training, and judged ones."""
     popularity: F64
     """Ratings of each item in training, in test where training is not known."""
+    groups: I64 | None = None
+    """The group of each user of `judged.users`; None: every user stands alone."""
+
+    @property
+    def tests(self) -> Ratings:
+        """The test ratings, each once."""
+        occasions = self.judged.occasions
+        return self.judged.judgments if occasions is None else occasions.tests
 
     @property
     def are_several(self) -> bool:
@@ -237,9 +213,14 @@ class LaidPair:
         return self.judged.occasions is not None
 
     @cached_property
+    def person(self) -> I32:
+        """The users who have test ratings, by number."""
+        return np.unique(self.judged.owner[self.tested])
+
+    @cached_property
     def people(self) -> Ids:
         """The users who have test ratings."""
-        return Ids(self.judged.users.raw(np.unique(self.judged.owner[self.tested])))
+        return Ids(self.judged.users.raw(self.person))
 
     def by_user(self, values: F64) -> F64:
         """Return a value per user with test ratings: the mean of those of the user's lists."""
@@ -259,14 +240,51 @@ class LaidPair:
         owner = number.astype(np.int32)[of_lists.owner]
         return ListSlots(users.size, owner, of_lists.item)
 
+    def shown_by_group(self, slots: ListSlots) -> ListSlots:
+        """Return the places of `shown`, by group of users."""
+        if self.groups is None:
+            return slots
+        groups, number = np.unique(self.groups[self.shown_users], return_inverse=True)
+        return ListSlots(groups.size, number.astype(np.int32)[slots.owner], slots.item)
+
+    @cached_property
+    def shown_users(self) -> I32:
+        """The users of `shown`, by number."""
+        return np.unique(self.judged.owner[self.in_both])
+
     @cached_property
     def slots(self) -> tuple[ListSlots, ListSlots]:
         """The first k places of all lists of the candidate and of production."""
         return slots_of(self.candidate, self.k), slots_of(self.production, self.k)
 
+    @cached_property
+    def rated(self) -> tuple[RatedPart, ...]:
+        """The ratings at hand: of test and, where they tell likes from dislikes, of training."""
+        tests, train = self.tests, self.judged.numbering.train
+        parts = [RatedPart.of(tests, self.judged)]
+        if train is not None:
+            part = RatedPart.of(train, self.judged)
+            parts += [part] if part.liked.any() and not part.liked.all() else []
+        return tuple(parts)
 
-def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> LaidPair:
-    """Lay the two systems over the judgments."""
+    @cached_property
+    def item_ratings(self) -> F64:
+        """How often each item was rated, in test and training."""
+        items, train = len(self.judged.judgments.items), self.judged.numbering.train
+        counts = np.bincount(RatedPart.of(self.tests, self.judged).item, minlength=items)
+        if train is not None:
+            counts = counts + np.bincount(train.item, minlength=items)
+        return counts.astype(np.float64)
+
+
+def lay(
+    judged: Judged,
+    candidate: str,
+    production: str,
+    metric: Metric,
+    groups: I64 | None = None,
+) -> LaidPair:
+    """Lay the two systems over the judgments; `groups` are those of all users of `judged`."""
     systems = {name: judged.systems[name] for name in (candidate, production)}
     pair = replace(judged, systems=systems)
     has_dislikes = bool((judged.view.label == DISLIKED).any())
@@ -289,6 +307,7 @@ def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid
         anti=anti,
         catalogue=judged.numbering.known_items(everything=False),
         popularity=np.bincount(source.item, minlength=len(judged.judgments.items)).astype(float),
+        groups=groups,
     )
 
 
@@ -303,21 +322,116 @@ def values_of(laid: LaidPair, threads: int | None = None) -> GateValues:
         Pair(*(laid.by_user(np.nan_to_num(scores[name].values[row], nan=0.0)) for name in systems))
         for row in range(len(metrics))
     ]
-    hits = [_hits(laid, matched, threads) for matched in systems.values()]
-    slots = [laid.shown(slot) for slot in laid.slots]
+    has_dislikes = bool((laid.judged.view.label == DISLIKED).any())
+    averages = item_averages(laid) if has_dislikes else np.zeros(laid.popularity.size)
+    columns = [_hits(laid, matched, averages, threads) for matched in systems.values()]
+    hits: dict[str, Any] = {
+        name: Pair(*(column[name] for column in columns)) for name in columns[0]
+    }
+    beyond = hits.pop("beyond")
+    filled = [_filled(laid, slots, averages) for slots in laid.slots]
+    coverage, gini, popularity = _exposure(laid)
+    activity = QUANTITIES["activity"](laid.people, laid.judged, ()).values
     return GateValues(
         metric=rows[0],
         anti=rows[1] if laid.anti is not None else None,
-        liked=Pair(hits[0][0], hits[1][0]),
-        judged=Pair(hits[0][1], hits[1][1]),
-        levelled=Pair(hits[0][2], hits[1][2]),
-        coverage=Pair(*(coverage_values(slot, laid.catalogue) for slot in slots)),
-        gini=Pair(*(gini_values(slot, laid.catalogue) for slot in slots)),
-        popularity=Pair(*(popularity_values(slot, laid.popularity) for slot in slots)),
+        **hits,
+        coverage=coverage,
+        gini=gini,
+        popularity=popularity,
         k=laid.k,
-        has_dislikes=bool((laid.judged.view.label == DISLIKED).any()),
+        has_dislikes=has_dislikes,
+        usual=usual_shares(laid),
+        filled=Pair(*map(np.add, filled, beyond)) if has_dislikes else None,
+        unrated=unrated_shares(laid),
+        light=light_users(activity),
+        groups=None if laid.groups is None else laid.groups[laid.person],
         is_lower_better=laid.metric.better == "lower",
     )
+
+
+def _exposure(laid: LaidPair) -> tuple[Pair, Pair, Pair]:
+    """Measure coverage, Gini and popularity of what is shown: by user, or by group of users."""
+    slots = [laid.shown(places) for places in laid.slots]
+    grouped = [laid.shown_by_group(places) for places in slots]
+    groups = None if laid.groups is None else laid.groups[laid.shown_users]
+    popularity = (popularity_values(places, laid.popularity) for places in slots)
+    return (
+        Pair(*(coverage_values(places, laid.catalogue) for places in grouped)),
+        Pair(*(gini_values(places, laid.catalogue) for places in grouped)),
+        Pair(*(by_group(values, groups) for values in popularity)),
+    )
+
+
+def light_users(activity: F64) -> Mask:
+    """Return who has at most the median number of ratings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.gating.values import light_users
+    >>> light_users(np.array([1.0, 2.0, 9.0, 30.0])).tolist()
+    [True, True, False, False]
+    """
+    light: Mask = activity <= np.median(activity) if activity.size else np.zeros(0, np.bool_)
+    return light
+
+
+def usual_shares(laid: LaidPair) -> F64:
+    """Return the share that each user with test ratings liked of all that they rated."""
+    users = len(laid.judged.users)
+    total, liked = np.zeros(users), np.zeros(users)
+    for part in laid.rated:
+        total += np.bincount(part.user, minlength=users)
+        liked += np.bincount(part.user, part.liked, users)
+    shares: F64 = (liked / np.maximum(total, 1.0))[laid.person]
+    return shares
+
+
+def item_averages(laid: LaidPair) -> F64:
+    """Return how often each item is liked where it is rated, drawn to the mean of all ratings.
+
+    The mean counts as `PRIOR` ratings of the item: an item with few ratings is near the mean.
+    """
+    items = len(laid.judged.judgments.items)
+    total, liked = np.zeros(items), np.zeros(items)
+    for part in laid.rated:
+        total += np.bincount(part.item, minlength=items)
+        liked += np.bincount(part.item, part.liked, items)
+    return smoothed_averages(liked, total)
+
+
+def smoothed_averages(liked: F64, total: F64) -> F64:
+    """Return liked / total of each item, with `PRIOR` further ratings at the mean of all."""
+    mean = float(liked.sum()) / max(float(total.sum()), 1.0)
+    averages: F64 = (liked + PRIOR * mean) / (total + PRIOR)
+    return averages
+
+
+def unrated_shares(laid: LaidPair) -> tuple[float, float] | None:
+    """Return which share of both systems' recommendations are items that nobody has rated.
+
+    A test log alone may miss items by chance: without training ratings it decides only where half
+    of its items have at least `ENOUGH` ratings, so that an ordinary item is hardly ever missed.
+    """
+    counts = laid.item_ratings
+    if laid.judged.numbering.train is None and not can_tell_unrated(counts):
+        return None
+    candidate, production = (
+        float(np.count_nonzero(counts[slots.item] == 0)) / max(slots.item.size, 1)
+        for slots in laid.slots
+    )
+    return candidate, production
+
+
+def can_tell_unrated(counts: F64) -> bool:
+    """Tell whether half of the rated items have at least `ENOUGH` ratings."""
+    return bool((counts > 0).any() and np.median(counts[counts > 0]) >= ENOUGH)
+
+
+def _filled(laid: LaidPair, slots: ListSlots, averages: F64) -> F64:
+    """Return the mean average of the items of each user's places; 0 for an empty list."""
+    return laid.by_user(popularity_values(slots, averages))
 
 
 def levelled_weights(item: I32, liked: Mask, popularity: F64) -> F64:
@@ -330,14 +444,35 @@ def levelled_weights(item: I32, liked: Mask, popularity: F64) -> F64:
     return levelled
 
 
-def _hits(laid: LaidPair, matched: Matched, threads: int | None) -> tuple[F64, F64, F64]:
+def rank_weights(metric: Metric, k: int) -> F64:
+    """Return the weight of each of the first k ranks in check 2.
+
+    Metrics that do not ask for the order weigh all ranks alike. For all others, what stands further
+    up weighs more, as in nDCG: rated items at the top add to the score without being liked more.
+
+    Examples
+    --------
+    >>> from unskew.gating.values import metric_of, rank_weights
+    >>> rank_weights(metric_of("P@3"), 3).tolist()
+    [1.0, 1.0, 1.0]
+    >>> rank_weights(metric_of("nDCG@3"), 3).tolist()
+    [1.0, 0.6309297535714575, 0.5]
+    """
+    if metric.name in UNORDERED:
+        return np.ones(k)
+    return 1 / np.log2(np.arange(2, k + 2))
+
+
+def _hits(laid: LaidPair, matched: Matched, averages: F64, threads: int | None) -> dict[str, F64]:
     """Count liked, judged and levelled liked items in the first k places, by user.
 
+    `beyond` is what judged items add to the liked share of a list beyond their items' averages.
     Where users have several lists, these are means over their lists.
     """
     judgments, label = laid.judged.judgments, laid.judged.view.label
-    liked = label == LIKED
-    weight = levelled_weights(judgments.item, liked, laid.popularity) * liked
+    is_liked = label == LIKED
+    weight = levelled_weights(judgments.item, is_liked, laid.popularity) * is_liked
+    of_rank = rank_weights(laid.metric, laid.k)
     stop = np.minimum(matched.stop, matched.start + laid.k)
     shallow = replace(matched, scan=stop)
     total = len(matched.lists)
@@ -346,14 +481,18 @@ def _hits(laid: LaidPair, matched: Matched, threads: int | None) -> tuple[F64, F
         high = min(low + BLOCK, total)
         hits = shallow.hits(judgments, low, high, Scratch())
         owner = np.repeat(np.arange(high - low), np.diff(hits.start))
-        rows = hits.judgment
-        judged = (liked[rows] | (label[rows] == DISLIKED)).astype(np.float64)
-        parts = (liked[rows].astype(np.float64), judged, weight[rows])
+        rows, top = hits.judgment, of_rank[hits.rank - 1]
+        liked = is_liked[rows].astype(np.float64)
+        judged = (is_liked[rows] | (label[rows] == DISLIKED)).astype(np.float64)
+        depth = np.maximum(np.minimum(hits.depth, laid.k), 1)[owner]
+        beyond = judged * (liked - averages[judgments.item[rows]]) / depth
+        parts = (liked, judged, weight[rows], liked * top, judged * top, beyond)
         return np.stack([np.bincount(owner, part, high - low) for part in parts])
 
     blocks = map_blocks(count, range(0, total, BLOCK), threads, size=total * laid.k)
-    liked_hits, judged_hits, levelled = map(laid.by_user, np.concatenate(blocks, axis=1))
-    return liked_hits, judged_hits, levelled
+    columns = map(laid.by_user, np.concatenate(blocks, axis=1))
+    names = ("liked", "judged", "levelled", "liked_by_rank", "judged_by_rank", "beyond")
+    return dict(zip(names, columns, strict=True))
 
 
 def slots_of(matched: Matched, k: int) -> ListSlots:

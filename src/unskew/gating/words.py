@@ -25,12 +25,14 @@ _RAIL_HARM = {
     "rail coverage": "it would show a smaller part of the catalogue than you allow",
     "rail gini": "it would concentrate on fewer items than you allow",
     "rail popularity": "it would favour popular items more than you allow",
+    "rail light": "it would serve users with few ratings worse than you allow",
 }
 _RAIL_OPEN = {
     "rail anti": "whether it shows more disliked items per liked one than you allow is open",
     "rail coverage": "whether it shows a smaller part of the catalogue than you allow is open",
     "rail gini": "whether it concentrates on fewer items than you allow is open",
     "rail popularity": "whether it favours popular items more than you allow is open",
+    "rail light": "whether it serves users with few ratings worse than you allow is open",
 }
 
 

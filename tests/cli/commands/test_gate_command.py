@@ -46,6 +46,19 @@ def test_the_exit_code_is_the_answer(home, call, candidate, production, code, wo
     assert out.startswith(word)
 
 
+def test_users_of_one_group_count_once(home, call):
+    frame = pl.DataFrame({"user": range(80), "home": [f"home {user // 2}" for user in range(80)]})
+    frame.write_csv(home / "homes.csv")
+    text = files("good", "bad")
+    came, out, _ = call(*text, "--group-users", "homes.csv:home", "--format", "json")
+    assert came == 0
+    assert json.loads(out)["better"]["users"] == 40
+    came, _, err = call(*text, "--group-users", "homes.csv:hme")
+    assert came == 2
+    assert "hme" in err
+    assert "home" in err
+
+
 @pytest.fixture
 def daily(home):
     """Add lists of three days, and test ratings with times: of good ones users like half."""

@@ -59,16 +59,16 @@ class ThresholdOptions:
     Test
     ----
     rail
-        Margin of a guard rail: NAME=MARGIN or NAME=off; names: anti, coverage, gini, popularity.
-        Repeatable.
+        Margin of a guard rail: NAME=MARGIN or NAME=off; names: anti, coverage, gini, popularity,
+        light. Repeatable.
     """
 
     of_gate: Annotated[
         Options,
         OptionsOf(
             GATE,
-            {"Test": "config margin alpha by", "What is measured": "metric"},
-            {"config": Path | None},
+            {"Test": "config margin alpha by group_users", "What is measured": "metric"},
+            {"config": Path | None, "group_users": str | None},
         ),
     ]
     rail: list[str] | None = None
@@ -124,8 +124,9 @@ def gate_command(
 
       0: promote. 1: hold. 3: not settled. 2: bad input, or any other failure.
 
-    The candidate must be better (or not worse by more than --margin), by more than being rated
-    more; every guard rail must hold; no group of users may be harmed; the data must be sound.
+    The candidate must be better (or not worse by more than --margin), and liked beyond what its
+    users usually like where it is rated more; every guard rail must hold, that of users with few
+    ratings too; no group of users may be harmed; the data must be sound.
 
     Arguments
     ---------
