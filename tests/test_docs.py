@@ -93,7 +93,7 @@ def test_reasons_not_to_run_a_command_are_needed():
 
 
 def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):
-    from unskew.cli.doors.audit import demo_command
+    from unskew.cli.doors.demo import demo_command
 
     demo_command(output=tmp_path / "report.html", save=tmp_path / "files", quiet=False)
     kept = {path.stem for path in (tmp_path / "files").iterdir()}

@@ -120,8 +120,8 @@ def home(tmp_path_factory):
 def at_home(home, call, monkeypatch):
     monkeypatch.chdir(home)
     monkeypatch.setenv("UNSKEW_DATA", str(home))
-    monkeypatch.setattr("unskew.cli.doors.audit.USERS", 60)
-    monkeypatch.setattr("unskew.cli.doors.audit.ITEMS", 40)
+    monkeypatch.setattr("unskew.cli.doors.demo.USERS", 60)
+    monkeypatch.setattr("unskew.cli.doors.demo.ITEMS", 40)
     if not (home / "store").exists():
         assert call("run", "plan.toml", "--store", "store")[0] == 0
     return call

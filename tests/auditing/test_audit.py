@@ -793,7 +793,7 @@ def call(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     from unskew.cli.command import callback
-    from unskew.cli.doors import audit as demo
+    from unskew.cli.doors import demo
 
     app = typer.Typer()
     app.command("audit")(callback("audit"))

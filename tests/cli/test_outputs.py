@@ -116,7 +116,7 @@ def test_reports(home, call, monkeypatch, command, ending):
         "unskew_studies.run.study",
     ):
         monkeypatch.setattr(work, lambda *_, **__: result)
-    for show in ("doors.audit.show", "doors.audit.show_demo", "more.comparisons.show_timeline"):
+    for show in ("doors.audit.show", "doors.demo.show_shop", "more.comparisons.show_timeline"):
         monkeypatch.setattr(f"unskew.cli.{show}", lambda *_: None)
     monkeypatch.setattr("unskew_studies.command_run.show", lambda *_: None)
     monkeypatch.setattr("unskew.cli.doors.audit._with_files", lambda audit, *_: audit)

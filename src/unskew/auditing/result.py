@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from unskew.auditing.measurements import Measurements
+from unskew.auditing.page.headline import verdict_of
 from unskew.auditing.page.paper_files import save_paper
 from unskew.auditing.page.sections import document
-from unskew.auditing.page.statement_blocks import lead
 from unskew.engine.progress import Progress
 from unskew.evaluation.scores import RANDOM
 from unskew.evaluation.tables import means_table
@@ -25,7 +25,7 @@ from unskew.report.text import counted
 class Audit(Measurements):
     """What an audit measured, and what may be stated of it. Made by `audit`.
 
-    Print it for the verdict and three sentences: finding, reason, next step. `statements` holds all
+    Print it for the verdict, who scores highest, and what is known of liking. `statements` holds all
     that is stated, `document()` is the whole report. What could not be measured is None, and
     `skipped` says why.
     """
@@ -34,8 +34,9 @@ class Audit(Measurements):
     every_row: ClassVar[str] = "audit.table() has all"
 
     def answer(self) -> list[str]:
-        """Return the verdict, and up to three sentences: finding, reason, next step."""
-        return [str(words) for words in lead(self.first_screen)]
+        """Return the verdict in a sentence, the finding, what bears on it, and the next step."""
+        text, _ = verdict_of(self)
+        return [text, *(sentence.text for sentence in self.first_screen.sentences)]
 
     def document(self) -> Document:
         """Return the whole report: the answer, ten sections, and the card."""

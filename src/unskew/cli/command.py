@@ -88,7 +88,7 @@ GROUPS = {
 
 _PANEL_FILES = ("data", "comparisons", "bias", "estimate", "run", "package")
 FILES = {
-    "demo": "doors.audit",
+    "demo": "doors.demo",
     **{
         name: f"more.{file}"
         for file, names in zip(_PANEL_FILES, list(PANELS.values())[1:], strict=True)

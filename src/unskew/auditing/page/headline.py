@@ -84,7 +84,7 @@ LEAST = 0.0005
 
 def headline(audit: Measurements) -> Headline:
     """Return what the first screen shows besides its sentences."""
-    text, status = _verdict(audit)
+    text, status = verdict_of(audit)
     return Headline(
         verdict=text,
         status=status,
@@ -98,7 +98,7 @@ def headline(audit: Measurements) -> Headline:
 STATUS = {SETTLED: "settled", BY_SCORE_ONLY: "depends", DEPENDS: "depends", NOT_SETTLED: "open"}
 
 
-def _verdict(audit: Measurements) -> tuple[str, str]:
+def verdict_of(audit: Measurements) -> tuple[str, str]:
     """Return the verdict in a sentence, and its status."""
     screen, evidence = audit.first_screen, audit.evidence
     status = STATUS[screen.verdict]
