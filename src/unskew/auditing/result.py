@@ -25,8 +25,8 @@ from unskew.report.text import counted
 class Audit(Measurements):
     """What an audit measured, and what may be stated of it. Made by `audit`.
 
-    Print it for the verdict, who scores highest, and what is known of liking. `statements` holds all
-    that is stated, `document()` is the whole report. What could not be measured is None, and
+    Print it for the verdict, who scores highest, and what is known of liking. `statements` holds
+    all that is stated, `document()` is the whole report. What could not be measured is None, and
     `skipped` says why.
     """
 
