@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import Core
@@ -65,7 +66,7 @@ def grouped_evidence(
     """
     if groups is None:
         return evidence
-    core, fields = evidence.core, dict[str, Estimates | None]()
+    core, fields = evidence.core, dict[str, Any](has_duplicates=False)
     if evidence.ladder is not None:
         fields["ladder"] = attempts.attempt("ladder", lambda: _ladder(core, groups))
     if evidence.liked is not None:
@@ -74,7 +75,7 @@ def grouped_evidence(
         fields["random_slice"] = attempts.attempt(
             "random slice", lambda: _random_slice(core, groups, random)
         )
-    return replace(evidence, **fields)  # type: ignore[arg-type]
+    return replace(evidence, **fields)
 
 
 def _by_group(estimates: Estimates, core: Core, groups: UserGroups) -> Estimates:

@@ -277,7 +277,7 @@ def _listed_items(parts: Sequence[RatedLists], level: float) -> list[dict[str, A
     usual, which is on the safe side.
     """
     systems = parts[0].listed.systems
-    users = np.unique(np.concatenate([part.tests.user for part in parts]))
+    users = np.unique(np.concatenate([part.units(part.tests.user) for part in parts]))
     worth = np.zeros((len(systems), users.size))
     ratings = np.zeros(len(systems), np.int64)
     for part in parts:
@@ -288,7 +288,7 @@ def _listed_items(parts: Sequence[RatedLists], level: float) -> list[dict[str, A
             ratings[system] += int(number[counted > 0].sum())
             weight = counted / max(counted.sum(), 1) / np.maximum(number, 1) / len(parts)
             moved = weight[part.tests.item] * part.tests.excess
-            worth[system] += sums_of(users, part.tests.user, moved)
+            worth[system] += sums_of(users, part.units(part.tests.user), moved)
     rows = []
     for a, b in combinations(range(len(systems)), 2):
         keys = {"system": systems[a], "against": systems[b], "n": int(users.size)}

@@ -20,6 +20,7 @@ from unskew.bias.popularity.liked_by_popularity import liked_by_popularity
 from unskew.data.ratings import Ratings
 from unskew.report.columns import Row
 from unskew.report.estimates import Estimates
+from unskew.splits.duplicate_users import DuplicateAccounts
 from unskew.splits.split import union
 from unskew.stats.compare.contrasts import contrasts
 from unskew.unbiased.judgments_needed import judgments_for
@@ -57,6 +58,8 @@ class Thresholds:
     """Of the interval of the slope of liking on popularity, within users."""
     popular_most: float = 0.1
     """Where popularity means nothing, the upper end of that interval: for ten times the ratings."""
+    items_not_below: float = -1.0
+    """Where liking is to overrule a score: least z of how much the listed items are liked."""
     disagree_error: float = 0.05
     """Chance of an error over all pairs, of a difference of liking against the score."""
     shown_error: float = 0.05
@@ -85,6 +88,9 @@ class Evidence:
     """Whether the same users like popular items more; None where nothing can be disliked."""
     random_slice: Estimates | None = None
     """The same on randomly shown items, where there are any."""
+    has_duplicates: bool = False
+    """Whether near-duplicate accounts count as users of their own: a copy likes what its twin does,
+    and recommends it."""
     references: tuple[str, ...] = ()
     """Systems that were added to compare with."""
     margin: float | None = None
@@ -368,6 +374,7 @@ def evidence_of(
         ladder=ladder,
         liked=liked,
         popular_liking=popular,
+        has_duplicates=bool(core.lists) and _has_duplicates(core),
         random_slice=random_slice,
         references=references,
         margin=margin,
@@ -409,6 +416,11 @@ def _liked(core: Core) -> Estimates:
 def _popular_liking(core: Core, level: float) -> Estimates:
     split = core.lists[0].split
     return liked_by_popularity(union(split.train, split.test), core.relevance, level=level)
+
+
+def _has_duplicates(core: Core) -> bool:
+    split = core.lists[0].split
+    return bool(DuplicateAccounts.of(union(split.train, split.test)).notes())
 
 
 def _random_slice(core: Core, random: Ratings) -> Estimates:

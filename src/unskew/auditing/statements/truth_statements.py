@@ -35,11 +35,12 @@ NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)
 def likes(evidence: Evidence, subjects: Subjects, z: float) -> bool:
     """Tell whether the same users like the judged recommendations of a more than those of b.
 
-    By a z, and where judged recommendations stand for both lists.
+    By a z, and where judged recommendations stand for both lists, and users for themselves.
     """
     pair = evidence.liked_pair(*subjects)
     return (
-        pair is not None
+        not evidence.has_duplicates
+        and pair is not None
         and pair.z is not None
         and pair.z > z
         and all(evidence.is_rated(system) for system in subjects)
@@ -79,10 +80,11 @@ def is_better(evidence: Evidence, subjects: Subjects) -> bool:
 
 def _liked_despite(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether the same users like the recommendations of a more, although b scores higher."""
-    critical = evidence.critical(evidence.thresholds.disagree_error)
+    limits, items = evidence.thresholds, evidence.item_pair(*subjects)
     return (
         evidence.ahead(*subjects[::-1])
-        and likes(evidence, subjects, critical)
+        and likes(evidence, subjects, evidence.critical(limits.disagree_error))
+        and (items is None or items.z is None or items.z > limits.items_not_below)
         and _whatever_the_habit(evidence, subjects)
     )
 
