@@ -88,8 +88,8 @@ def test_what_is_by_user_only_is_left_out_with_a_reason():
 
 def test_no_field_of_the_evidence_is_by_user_in_silence():
     """Whoever adds evidence that rests on users works it out by group, too: `grouped_evidence`."""
-    known = {"core", "contrasts", "ladder", "liked", "random_slice"}
-    known |= {"references", "margin", "smallest", "is_given", "thresholds"}
+    known = {"core", "contrasts", "ladder", "liked", "popular_liking", "random_slice"}
+    known |= {"has_duplicates", "references", "margin", "smallest", "is_given", "thresholds"}
     assert {field.name for field in dataclasses.fields(Evidence)} == known
 
 
@@ -105,7 +105,7 @@ def test_clones_are_said_once_and_grouped_where_asked():
     pairs = [one.evidence.contrasts.pair("item-knn", "random") for one in (plain, grouped)]
     widths = [pair.high - pair.low for pair in pairs]
     assert pairs[0].value == pytest.approx(pairs[1].value)
-    assert widths[1] > 1.2 * widths[0]
+    assert widths[1] > 1.1 * widths[0]  # a part of the width is between splits
 
 
 def test_given_lists_by_group():

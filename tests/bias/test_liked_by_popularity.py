@@ -72,3 +72,22 @@ def test_too_few_items_and_equal_numbers_are_refused():
     same = us.read_ratings({"user": user, "item": item, "rating": np.where(item % 2, 5, 1)})
     with pytest.raises(DataError, match="same number of ratings"):
         liked_by_popularity(same, RULE)
+
+
+def test_groups_of_users_are_left_out_together():
+    data = drawn(3, 0.2, users=100)
+    copies = us.read_ratings(
+        {
+            "user": np.concatenate([data.user + 1000 * copy for copy in range(4)]),
+            "item": np.tile(data.item, 4),
+            "rating": np.tile(data.value, 4),
+        }
+    )
+    alone = liked_by_popularity(data, RULE, popularity=data).row()
+    groups = (copies.users.values.to_numpy() % 1000).astype(np.int64)
+    home = us.read_ratings(copies.to_polars())
+    grouped = liked_by_popularity(home, RULE, popularity=home, groups=groups).row()
+    plain = liked_by_popularity(home, RULE, popularity=home).row()
+    assert grouped.value == pytest.approx(plain.value)
+    assert grouped.se >= plain.se
+    assert grouped.value == pytest.approx(alone.value, abs=0.03)

@@ -8,7 +8,7 @@ from typing import Any
 
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import Core
-from unskew.auditing.statements.evidence import Evidence
+from unskew.auditing.statements.evidence import Evidence, popular_liking
 from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ids, Ratings
@@ -71,6 +71,10 @@ def grouped_evidence(
         fields["ladder"] = attempts.attempt("ladder", lambda: _ladder(core, groups))
     if evidence.liked is not None:
         fields["liked"] = attempts.attempt("liked shares", lambda: _liked(core, groups))
+    if evidence.popular_liking is not None:
+        fields["popular_liking"] = attempts.attempt(
+            "liking by popularity", lambda: _popular_liking(evidence, groups)
+        )
     if evidence.random_slice is not None and random is not None:
         fields["random_slice"] = attempts.attempt(
             "random slice", lambda: _random_slice(core, groups, random)
@@ -98,6 +102,12 @@ def _liked(core: Core, groups: UserGroups) -> Estimates:
         rated = liked_part(split.train, split.test, part.runs, core.relevance, core.k)
         parts.append(replace(rated, group=groups.of(split.test.users)[1]))
     return _by_group(liked_shares_of(parts), core, groups)
+
+
+def _popular_liking(evidence: Evidence, groups: UserGroups) -> Estimates:
+    users = evidence.core.lists[0].split.train.users
+    numbers = groups.of(users)[1]
+    return popular_liking(evidence.core, evidence.thresholds.popular_level, numbers)
 
 
 def _random_slice(core: Core, groups: UserGroups, random: Ratings) -> Estimates:

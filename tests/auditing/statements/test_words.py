@@ -16,6 +16,7 @@ from unskew.auditing.audit import audit
 from unskew.auditing.page import blocks as guides
 from unskew.auditing.page import captions, checklist, glossary, statement_blocks
 from unskew.auditing.page.glossary import texts_of
+from unskew.auditing.page.headline import headline
 from unskew.auditing.page.statement_blocks import (
     Rate,
     Rates,
@@ -268,7 +269,7 @@ def test_the_answer_is_the_first_screen(name, capsys):
     made = audit_of(name)
     texts = [one.text for one in made.first_screen.sentences]
     assert 1 <= len(texts) <= 3
-    assert made.answer() == [f"Verdict: {made.verdict}.", *texts]
+    assert made.answer() == [headline(made).verdict, *texts]
     assert made.header() == made.answer()
     assert str(made).splitlines()[: len(texts) + 1] == made.answer()
     stated = {one.text for one in made.statements}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from unskew.arrays import I64
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import Core
 from unskew.auditing.statements.setups import question
@@ -364,7 +365,7 @@ def evidence_of(
     if core.lists and not core.implicit:
         liked = attempt("liked shares", lambda: _liked(core))
         popular = attempt(
-            "liking by popularity", lambda: _popular_liking(core, thresholds.popular_level)
+            "liking by popularity", lambda: popular_liking(core, thresholds.popular_level)
         )
     if core.lists and random is not None:
         random_slice = attempt("random slice", lambda: _random_slice(core, random))
@@ -413,9 +414,11 @@ def _liked(core: Core) -> Estimates:
     )
 
 
-def _popular_liking(core: Core, level: float) -> Estimates:
+def popular_liking(core: Core, level: float, groups: I64 | None = None) -> Estimates:
+    """Return by how much more often the same users like popular items, by all ratings of a core."""
     split = core.lists[0].split
-    return liked_by_popularity(union(split.train, split.test), core.relevance, level=level)
+    ratings = union(split.train, split.test)
+    return liked_by_popularity(ratings, core.relevance, groups=groups, level=level)
 
 
 def _has_duplicates(core: Core) -> bool:

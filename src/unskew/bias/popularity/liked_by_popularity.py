@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I32
+from unskew.arrays import F64, I32, I64
 from unskew.checks import check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
@@ -38,6 +38,7 @@ def liked_by_popularity(
     relevance: Relevance,
     *,
     popularity: Ratings | None = None,
+    groups: I64 | None = None,
     level: float = 0.95,
 ) -> Estimates:
     """Return by how much more often the same users like items that more people rated.
@@ -56,6 +57,8 @@ def liked_by_popularity(
     popularity
         The ratings that say how popular items are, under the same ids; `ratings` unless given. An
         item's popularity counts the ratings of others.
+    groups
+        The number of each user's group, where groups of users are independent and users are not.
     level
         Of the interval: Student's t; the larger jackknife variance of those over users and items.
 
@@ -89,6 +92,8 @@ def liked_by_popularity(
     # Half a rating for items that nobody else rated.
     x, users = np.log10(np.maximum(others, 0.5)), ratings.user
     products, squares = (_moved(x, y, users, ratings.item) for y in (liked, x))
+    if groups is not None:
+        products, squares = (moved.by_group(groups) for moved in (products, squares))
     if not squares.total > 1e-9 * x.size:
         raise DataError("all rated items have the same number of ratings")
     slope = products.total / squares.total
@@ -108,6 +113,11 @@ class _Moved(NamedTuple):
     total: float
     by_user: F64
     by_item: F64
+
+    def by_group(self, groups: I64) -> _Moved:
+        """Return the same with groups of users in the place of users."""
+        by_group: F64 = np.bincount(groups[: self.by_user.size], self.by_user).astype(np.float64)
+        return self._replace(by_user=by_group)
 
 
 def _moved(x: F64, y: F64, users: I32, items: I32) -> _Moved:
