@@ -74,7 +74,7 @@ class Fact(NamedTuple):
     """What it is, in a sentence."""
 
 
-STATUSES = ("settled", "depends", "promote", "hold", "open")
+STATUSES = ("settled", "score", "depends", "promote", "hold", "open")
 """What a headline can say: a page gives each a sign and a colour of its own."""
 
 

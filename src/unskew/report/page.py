@@ -35,7 +35,8 @@ from unskew.report.text import cell
 
 SIGNS = {
     "settled": ("Settled", "M5 12.5l4.5 4.5L19 7.5"),
-    "depends": ("Depends on the design", "M4 8.5h15m-4-4l4 4-4 4M20 15.5H5m4-4l-4 4 4 4"),
+    "score": ("By score only", "M5 19V12m5 7V8m5 11V5m5 14v-9"),
+    "depends": ("Depends on the setup", "M4 8.5h15m-4-4l4 4-4 4M20 15.5H5m4-4l-4 4 4 4"),
     "promote": ("Promote", "M5 12.5l4.5 4.5L19 7.5"),
     "hold": ("Hold", "M6.5 6.5l11 11m0-11l-11 11"),
     "open": ("Not settled", "M8.5 9a3.5 3.5 0 1 1 5.6 2.8c-1.4 1-2.1 1.6-2.1 3.2m0 3.4v.1"),

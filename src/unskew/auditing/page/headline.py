@@ -95,7 +95,7 @@ def headline(audit: Measurements) -> Headline:
 
 # The verdict
 
-STATUS = {SETTLED: "settled", BY_SCORE_ONLY: "depends", DEPENDS: "depends", NOT_SETTLED: "open"}
+STATUS = {SETTLED: "settled", BY_SCORE_ONLY: "score", DEPENDS: "depends", NOT_SETTLED: "open"}
 
 
 def verdict_of(audit: Measurements) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from unskew.auditing.page.captions import RUNGS, caption, title
 from unskew.auditing.page.charts import panel_titles
 from unskew.auditing.page.checklist import checklist_blocks
 from unskew.auditing.page.glossary import PARTS, SPLITS, glossary_of
-from unskew.auditing.page.headline import explorer_of, headline, pair_of
+from unskew.auditing.page.headline import explorer_of, headline, pair_of, verdict_of
 from unskew.auditing.page.paper_files import bibtex
 from unskew.auditing.page.reproduction import plan_toml
 from unskew.auditing.page.statement_blocks import (
@@ -92,7 +92,7 @@ def document(audit: Measurements) -> Document:
     ]
     report = Document(
         title("title", name=audit.name),
-        lead(audit.first_screen),
+        lead(audit.first_screen, verdict_of(audit)[0]),
         tuple(
             blocks.section(key, content(audit), audit.skipped, cases)
             for key, content in CONTENTS.items()

@@ -349,10 +349,10 @@ def facts(statements: Iterable[Statement], *kinds: str) -> list[Block]:
     return [Words("", points=texts)] if len(texts) > 1 else [Words(text) for text in texts]
 
 
-def lead(screen: FirstScreen) -> tuple[Words, ...]:
-    """Return what comes first: the verdict, and up to three sentences."""
+def lead(screen: FirstScreen, verdict: str) -> tuple[Words, ...]:
+    """Return what comes first: the verdict in words, and the sentences of the first screen."""
     return (
-        Words(title("verdict", verdict=screen.verdict), "verdict"),
+        Words(verdict, "verdict"),
         *(
             sentence(statement, TONES.get(statement.role, "plain"))
             for statement in screen.sentences
