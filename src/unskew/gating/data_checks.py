@@ -194,8 +194,8 @@ def unrated_check(values: GateValues, settings: GateSettings) -> GateCheck:
     """Hold the share of recommendations that nobody has rated against production's."""
     limit, title = settings.data.unrated, "items never rated"
     rule = (
-        "recommended items that nobody has rated, in test or training: the candidate has at most "
-        f"{limit:.0%} more of them than production"
+        "recommended items that nobody has rated, in test or training: the candidate's share is at "
+        f"most {100 * limit:g} points above production's"
     )
     if values.unrated is None:
         reason = (
