@@ -26,6 +26,7 @@ from unskew.stats.segments import UserColumn, column_of_table, is_column, read_c
 
 DETECTED = "detected"
 UNIT = "groups of users"
+_SEARCHED = "_duplicates_notes"
 
 
 def groups_of_users(group_users: object, ratings: Sequence[Ratings] = ()) -> UserGroups | None:
@@ -100,7 +101,11 @@ def duplicates_notes(judged: Judged | None, group_users: object = None) -> tuple
     """Return what is to be said of near-duplicates where groups are not stated; else nothing."""
     if judged is None or group_users is not None:
         return ()
-    return group_notes(rating_parts(judged), None)
+    searched = judged.__dict__  # once for all questions about the same data
+    if _SEARCHED not in searched:
+        searched[_SEARCHED] = group_notes(rating_parts(judged), None)
+    notes: tuple[str, ...] = searched[_SEARCHED]
+    return notes
 
 
 def group_notes(ratings: Sequence[Ratings], groups: UserGroups | None) -> tuple[str, ...]:
