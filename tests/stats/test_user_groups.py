@@ -180,6 +180,20 @@ def test_resolved_groups_pass_through():
     assert groups_of_users(None) is None
 
 
+def test_contrasts_by_group_are_those_of_compare():
+    judged = judged_clones()
+    scores = us.evaluate(judged, "P@10")
+    groups = us.splits.user_groups(judged.tests)
+    row = us.stats.contrasts({"all": [scores]}, "P@10", target="lists", group_users=groups).pair(
+        "a", "b"
+    )
+    pair = us.compare(scores, "P@10", test="t", group_users=groups).pair("a", "b")
+    assert row.n == pair.n == 60
+    single = (row.facts["low_single"], row.facts["high_single"])
+    assert (row.value, *single) == pytest.approx(pair.estimate, rel=1e-9)
+    assert row.p == pytest.approx(pair.p, abs=0.005)
+
+
 # Estimates
 
 

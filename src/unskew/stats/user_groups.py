@@ -19,6 +19,7 @@ from unskew.checks import is_number
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.user_groups import NEAR_DUPLICATES, UserGroups
 from unskew.errors import SettingError, Spelling
+from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.report.estimates import Estimates
 from unskew.splits.duplicate_users import MEMBERS, DuplicateAccounts
@@ -122,6 +123,18 @@ def rating_parts(judged: Judged | None) -> tuple[Ratings, ...]:
     if judged is None:
         return ()
     return (judged.tests,) if judged.train is None else (judged.tests, judged.train)
+
+
+def grouped_scores(
+    scores: Mapping[str, tuple[Scores, ...]], groups: UserGroups | None
+) -> dict[str, tuple[Scores, ...]]:
+    """Return scores of which intervals and tests are by group, whatever is asked of them."""
+    if groups is None:
+        return dict(scores)
+    return {
+        design: tuple(replace(part, groups=groups) for part in parts)
+        for design, parts in scores.items()
+    }
 
 
 def stated_by_group(
