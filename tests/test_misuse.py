@@ -174,6 +174,8 @@ def calls(tmp_path_factory):
             "designs": ["as-given"],
         },
         "splits.diagnose": {"split": split},
+        "splits.duplicate_users": {"ratings": copied_ratings()},
+        "splits.user_groups": {"ratings": ratings},
         "unbiased.bounds": {**listed, "metrics": ["P@5"]},
         "unbiased.clipping_curve": {**listed, "metrics": ["P@5"]},
         "auditing.published_designs": {},
@@ -553,6 +555,13 @@ SHOWN = (
     us.targets.Targets,
 )
 """What shows itself as a card in a notebook, beside results."""
+
+
+def copied_ratings():
+    """Return ratings of forty users, the first of whom has two accounts."""
+    rng = np.random.default_rng(1)
+    items = [rng.choice(300, 20, replace=False) for _ in range(40)]
+    return {"user": np.repeat(np.arange(41), 20), "item": np.concatenate([*items, items[0]])}
 
 
 def assert_shows_itself(result, name):

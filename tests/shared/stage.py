@@ -153,7 +153,11 @@ def _genres(path):
 
 def _users(path):
     users = _parts()["ratings"]["user"].unique().sort()
-    write(pl.DataFrame({"user": users, "country": ["de", "fr"] * (len(users) // 2)}), path)
+    countries, households = (
+        ["de", "fr"] * (len(users) // 2),
+        [f"h{n // 2}" for n in range(len(users))],
+    )
+    write(pl.DataFrame({"user": users, "country": countries, "household": households}), path)
 
 
 def _annotation(path):

@@ -1,5 +1,6 @@
 """Intervals, tests and permutations by group of users: against plain formulas, and errors."""
 
+import json
 import math
 from itertools import product
 
@@ -177,3 +178,96 @@ def test_resolved_groups_pass_through():
     groups = groups_of_users({1: "a"})
     assert groups_of_users(groups) is groups
     assert groups_of_users(None) is None
+
+
+def test_contrasts_by_group_are_those_of_compare():
+    judged = judged_clones()
+    scores = us.evaluate(judged, "P@10")
+    groups = us.splits.user_groups(judged.tests)
+    row = us.stats.contrasts({"all": [scores]}, "P@10", target="lists", group_users=groups).pair(
+        "a", "b"
+    )
+    pair = us.compare(scores, "P@10", test="t", group_users=groups).pair("a", "b")
+    assert row.n == pair.n == 60
+    single = (row.facts["low_single"], row.facts["high_single"])
+    assert (row.value, *single) == pytest.approx(pair.estimate, rel=1e-9)
+    assert row.p == pytest.approx(pair.p, abs=0.005)
+
+
+# Estimates
+
+
+def test_estimates_of_users_alone_are_as_without_groups():
+    judged = judged_clones(copies=1)
+    users = judged.tests.users.values.to_list()
+    plain = us.estimate(judged, ["P@10", "Recall@10"], resamples=200)
+    alone = us.estimate(
+        judged, ["P@10", "Recall@10"], resamples=200, group_users={u: u for u in users}
+    )
+    assert alone.rows.equals(plain.rows)
+    assert alone.method.unit == "groups of users"
+
+
+def test_estimates_draw_whole_groups():
+    judged = judged_clones()
+    settings = {"resamples": 2_000, "propensity": "popularity"}
+    plain = us.estimate(judged, "P@10", **settings)
+    grouped = us.estimate(judged, "P@10", group_users="detected", **settings)
+    first, second = (answer.row(system="a", quantity="naive") for answer in (plain, grouped))
+    assert first.value == pytest.approx(second.value)
+    assert second.n == 60
+    values = us.evaluate(judged, "P@10").values("a", "P@10").reshape(60, 5).mean(axis=1)
+    assert second.se == pytest.approx(values.std(ddof=0) / math.sqrt(60), rel=0.08)
+    assert sum("near-duplicate" in note for note in plain.notes) == 1
+    assert not any("too narrow" in note for note in grouped.notes)
+
+
+# Commands
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Write judgments of cloned users, lists, and a column of households."""
+    monkeypatch.chdir(tmp_path)
+    judged = judged_clones()
+    judged.tests.to_polars().write_csv("test.csv")
+    for name, run in judged.systems.items():
+        run.to_polars().write_csv(f"{name}.csv")
+    users = judged.tests.users.values
+    households = users.str.split("-").list.first().alias("household")
+    pl.DataFrame({"user": users, "household": households}).write_csv("users.csv")
+    return ("-j", "test.csv", "-r", "a.csv", "-r", "b.csv", "--liked", "4", "-m", "P@10")
+
+
+@pytest.mark.parametrize("command", ["compare", "estimate"])
+def test_commands_count_groups(files, call, command):
+    code, out, _ = call(command, *files)
+    assert code == 0
+    assert "--group-users detected" in " ".join(out.split())
+    code, out, _ = call(command, *files, "--group-users", "users.csv:household", "--format", "json")
+    assert code == 0
+    answer = json.loads(out)
+    assert {row["n"] for row in answer["rows"]} == {60}
+    assert answer["method"]["unit"] == "groups of users"
+    code, out, _ = call(command, *files, "--group-users", "detected", "--format", "json")
+    assert {row["n"] for row in json.loads(out)["rows"]} == {60}
+
+
+@pytest.mark.parametrize("report", ["--bounds", "--clipping", "--sensitivity"])
+def test_reports_by_user_only_refuse_groups(files, call, report):
+    code, _, err = call("estimate", *files, "--group-users", "detected", report)
+    assert code != 0
+    assert f"--group-users does not go with {report}" in err
+
+
+def test_saved_scores_take_groups_of_a_file(files, call):
+    assert call("evaluate", *files, "--save", "saved")[0] == 0
+    code, out, _ = call(
+        *("compare", "--scores", "saved", "--group-users", "users.csv:household"),
+        *("--format", "json"),
+    )
+    assert code == 0
+    assert {row["n"] for row in json.loads(out)["rows"]} == {60}
+    code, _, err = call("compare", "--scores", "saved", "--group-users", "detected")
+    assert code != 0
+    assert "needs the ratings" in err

@@ -44,6 +44,7 @@ def compile_evaluation() -> None:
     from unskew.judging.rank import rank
     from unskew.metrics.names import REGISTRY
     from unskew.recommend.registry import algorithm
+    from unskew.splits.duplicate_users import user_groups
     from unskew.stats.compare.compare import compare
     from unskew.targets.designs import AllItems
 
@@ -54,6 +55,7 @@ def compile_evaluation() -> None:
     names = [f"{name}@10" for name, definition in REGISTRY.items() if not definition.is_user_code]
     scores = evaluate(judge(split.test, runs, train=split.train, liked=4), names)
     compare(scores, "P@10")
+    user_groups(split.train)
 
 
 @quietly()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,8 @@ from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.user_groups import UserGroups
-from unskew.evaluation.scores import Scores
 from unskew.report.estimates import Estimates
-from unskew.stats.user_groups import groups_of_users, stated_by_group
+from unskew.stats.user_groups import grouped_scores, groups_of_users, stated_by_group
 from unskew.unbiased.liked_shares import liked_part, liked_shares_of
 from unskew.unbiased.listed_pairs import RatedLists
 from unskew.unbiased.random_slice import random_part, random_slice_of
@@ -27,18 +26,6 @@ def stated_groups(group_users: object, ratings: Sequence[Ratings]) -> UserGroups
     if groups is not None:
         groups.of(Ids.union(*(part.users for part in ratings))[0])
     return groups
-
-
-def grouped_scores(
-    scores: Mapping[str, tuple[Scores, ...]], groups: UserGroups | None
-) -> dict[str, tuple[Scores, ...]]:
-    """Return scores of which intervals and tests are by group, whatever is asked of them."""
-    if groups is None:
-        return dict(scores)
-    return {
-        design: tuple(replace(part, groups=groups) for part in parts)
-        for design, parts in scores.items()
-    }
 
 
 def group_card(groups: UserGroups | None) -> dict[str, object]:

@@ -102,6 +102,14 @@ class DuplicateAccounts:
         others = self.users - size.sum()
         return float(self.users**2 / (others + (size**2).sum())) if self.users else 0.0
 
+    @property
+    def conclusion(self) -> str:
+        """How many accounts are near-duplicates, in a sentence."""
+        if not self.groups.size:
+            return f"No accounts are near-duplicates among {counted(self.users, 'user')}."
+        accounts = counted(int(self.sizes[self.groups].sum()), "account is", "accounts are")
+        return f"{accounts} near-duplicates, in {counted(self.groups.size, 'group')}."
+
     def names(self, users: I64 | I32) -> list[str]:
         """Return raw ids as text."""
         return [str(name) for name in self.ratings.users.raw(users.astype(np.int32))]
@@ -244,9 +252,10 @@ def duplicate_users(ratings: object) -> Estimates:
     >>> rows = [(name, int(item)) for name, items in lists.items() for item in sorted(set(items))]
     >>> ratings = {"user": [u for u, _ in rows], "item": [i for _, i in rows]}
     >>> answer = us.splits.duplicate_users(ratings)
-    >>> answer.table().select("group", "accounts", "shared", "examples").rows()
-    [('copy', 2, 0.9333333333333333, ['copy', 'u7'])]
-    >>> answer.parts["members"].table().rows()
+    >>> row = answer.row(group="copy")
+    >>> row.n, row.facts["examples"], round(row.value, 2)
+    (2, ['copy', 'u7'], 0.93)
+    >>> answer.parts["members"].rows.rows()
     [('copy', 'copy'), ('u7', 'copy')]
     """
     accounts = DuplicateAccounts.of(read_ratings(ratings))
@@ -268,6 +277,7 @@ def duplicate_users(ratings: object) -> Estimates:
     return Estimates.of_rows(
         DUPLICATES,
         rows,
+        conclusion=(accounts.conclusion,),
         notes=(*accounts.notes(), *accounts.busy_notes()),
         parts={
             "members": Estimates.of_rows(MEMBERS, list(pairs)),

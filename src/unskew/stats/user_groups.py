@@ -19,6 +19,7 @@ from unskew.checks import is_number
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.user_groups import NEAR_DUPLICATES, UserGroups
 from unskew.errors import SettingError, Spelling
+from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.report.estimates import Estimates
 from unskew.splits.duplicate_users import MEMBERS, DuplicateAccounts
@@ -26,6 +27,7 @@ from unskew.stats.segments import UserColumn, column_of_table, is_column, read_c
 
 DETECTED = "detected"
 UNIT = "groups of users"
+_SEARCHED = "_duplicates_notes"
 
 
 def groups_of_users(group_users: object, ratings: Sequence[Ratings] = ()) -> UserGroups | None:
@@ -100,7 +102,11 @@ def duplicates_notes(judged: Judged | None, group_users: object = None) -> tuple
     """Return what is to be said of near-duplicates where groups are not stated; else nothing."""
     if judged is None or group_users is not None:
         return ()
-    return group_notes(rating_parts(judged), None)
+    searched = judged.__dict__  # once for all questions about the same data
+    if _SEARCHED not in searched:
+        searched[_SEARCHED] = group_notes(rating_parts(judged), None)
+    notes: tuple[str, ...] = searched[_SEARCHED]
+    return notes
 
 
 def group_notes(ratings: Sequence[Ratings], groups: UserGroups | None) -> tuple[str, ...]:
@@ -117,6 +123,18 @@ def rating_parts(judged: Judged | None) -> tuple[Ratings, ...]:
     if judged is None:
         return ()
     return (judged.tests,) if judged.train is None else (judged.tests, judged.train)
+
+
+def grouped_scores(
+    scores: Mapping[str, tuple[Scores, ...]], groups: UserGroups | None
+) -> dict[str, tuple[Scores, ...]]:
+    """Return scores of which intervals and tests are by group, whatever is asked of them."""
+    if groups is None:
+        return dict(scores)
+    return {
+        design: tuple(replace(part, groups=groups) for part in parts)
+        for design, parts in scores.items()
+    }
 
 
 def stated_by_group(

@@ -54,7 +54,6 @@ from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.user_groups import (
     group_card,
     grouped_evidence,
-    grouped_scores,
     stated_groups,
 )
 from unskew.bias.describe_bias import describe_bias
@@ -76,7 +75,7 @@ from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.split import Split
 from unskew.stats.compare.compare import compare
-from unskew.stats.user_groups import group_notes, rating_parts
+from unskew.stats.user_groups import group_notes, grouped_scores, rating_parts
 from unskew.worlds.nulls import redraw
 
 NEEDS_TRAINING = "needs the training ratings: give train=…"

@@ -49,7 +49,7 @@ from unskew.stats.simultaneous import (
     largest_t,
     user_blocks,
 )
-from unskew.stats.user_groups import stated_by_group
+from unskew.stats.user_groups import grouped_scores, groups_of_users, stated_by_group
 
 LEAST_DRAWS = 2_000
 POWER = 0.8
@@ -232,6 +232,7 @@ def contrasts(
     users: Mapping[str, Sequence[Mask]] | None = None,
     target: str = RETRAINED,
     family: str = "all",
+    group_users: object = None,
     level: float = 0.95,
     resamples: int = 5_000,
     seed: int = 0,
@@ -259,6 +260,9 @@ def contrasts(
         variance over users only.
     family
         Which intervals hold together: `all` of them, or those of each `design`, which are narrower.
+    group_users
+        Users that are not independent count as one: any form that `compare` takes but `detected`,
+        as scores do not hold the ratings.
     level
         Of the intervals; 1 - level is the error of the whole family.
     resamples
@@ -304,7 +308,7 @@ def contrasts(
     choose("family", family, FAMILIES)
     check_share("level", level)
     as_count("resamples", resamples, LEAST_DRAWS)
-    parts = _checked_parts(scores)
+    parts = grouped_scores(_checked_parts(scores), groups_of_users(group_users))
     names = _checked_systems(parts, systems)
     label, better = _checked_metric(parts, metric)
     # In sorted order, so that the order in which designs and systems are given changes no bit.
