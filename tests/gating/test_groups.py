@@ -5,11 +5,10 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.data.ratings import Ids
 from unskew.gating.bounds import bounds_of, by_group
-from unskew.gating.groups import user_groups
 from unskew.gating.settings import RAILS
 from unskew.gating.values import lay, metric_of, values_of
+from unskew.stats.user_groups import groups_of_users
 
 OFF = dict.fromkeys(RAILS, "off")
 
@@ -54,45 +53,6 @@ def test_bounds_by_group_miss_as_often_as_they_may():
         missed["not stated"] += bounds_of(values, 0.05).low > 0
     assert missed["stated"] <= 2_000 * 0.05 + 4.5 * np.sqrt(2_000 * 0.05 * 0.95)
     assert missed["not stated"] > 300
-
-
-# Whose groups
-
-
-USERS, _ = Ids.number(pl.Series(["ann", "bob", "cem", "dan", "eve"]))
-
-
-@pytest.mark.parametrize("values", [["x", "y", "x"], [7, 3, 7], [0.5, 1.5, 0.5]])
-def test_groups_are_numbered_and_users_without_one_stand_alone(values, tmp_path):
-    users = ["ann", "bob", "dan"]
-    sources = [
-        dict(zip(users, values, strict=True)),
-        pl.DataFrame({"user": users, "home": values}),
-        {"user": users, "home": values},
-    ]
-    sources[1].write_csv(tmp_path / "homes.csv")
-    for source in (*sources, f"{tmp_path / 'homes.csv'}:home"):
-        assert user_groups(USERS, source).tolist() == [0, 1, 2, 0, 3]
-
-
-def test_users_with_an_empty_group_stand_alone():
-    frame = pl.DataFrame({"user": ["ann", "bob", "dan"], "home": ["x", None, None]})
-    assert user_groups(USERS, frame).tolist() == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ({"zoe": 1}, "group_users: none of its 1 user is among the 5 users"),
-        (pl.DataFrame({"who": ["ann"], "home": [1]}), "group_users: .* no column of users"),
-        (pl.DataFrame({"user": ["ann", "ann"], "home": [1, 2]}), "group_users: .*'ann'"),
-    ],
-)
-def test_wrong_groups_are_refused(source, message):
-    with pytest.raises(us.SettingError, match="group_users must be FILE:COLUMN"):
-        user_groups(USERS, "homes.csv")
-    with pytest.raises(us.DataError, match=message):
-        user_groups(USERS, source)
 
 
 # Through the gate
@@ -142,7 +102,7 @@ def test_exposure_is_left_out_by_group():
     """The jackknife leaves out a household, and with it what only its users are shown."""
     test, runs, home = households(homes=30)
     judged = us.judge(test, runs, liked=4)
-    groups = user_groups(judged.users, dict(enumerate(home.tolist())))
+    groups = groups_of_users(dict(enumerate(home.tolist()))).of(judged.users)[1]
     values = values_of(lay(judged, "new", "old", metric_of("P@10"), groups))
     frame = runs["new"].to_polars()
     size = len(judged.judgments.items)
@@ -183,3 +143,16 @@ def test_a_gate_by_group_says_so():
         group_users=dict(enumerate(home.tolist())),
     )  # fmt: skip
     assert "60 groups of users; one-sided tests at 0.05" in gate.brief()
+
+
+def test_near_duplicates_are_said_and_detected():
+    test, runs, home = households(homes=60, size=4)
+    names = {"candidate": "new", "production": "old", "metric": "P@10", "liked": 4}
+    plain = us.gate(test, runs, **names)
+    assert any("near-duplicate accounts" in note for note in plain.notes)
+    detected = us.gate(test, runs, group_users="detected", **names)
+    stated = us.gate(test, runs, group_users=dict(enumerate(home.tolist())), **names)
+    assert stated.better.users == 60
+    assert 60 <= detected.better.users < 80  # a copy or two may be missed
+    assert detected.better.low == pytest.approx(stated.better.low, abs=0.002)
+    assert not any("too narrow" in note for note in detected.notes)

@@ -14,7 +14,6 @@ from unskew.engine.files import locked
 from unskew.errors import DataError, SettingError
 from unskew.gating.checks import check_values, verdict_of
 from unskew.gating.data_checks import check_data
-from unskew.gating.groups import user_groups
 from unskew.gating.looks import Look, digests_of, look_at, read_log, record
 from unskew.gating.result import Gate
 from unskew.gating.settings import GateSettings
@@ -23,6 +22,7 @@ from unskew.judging.judge import DataOptions, as_judged
 from unskew.judging.judged import Judged
 from unskew.judging.shape import DISLIKED
 from unskew.stats.segments import segments_of
+from unskew.stats.user_groups import group_notes, groups_of_users, rating_parts
 
 MOST_CELLS = 2_000_000
 """Users x items up to which the ladder is climbed and reference systems are trained unasked."""
@@ -125,7 +125,8 @@ def gate(
     check_likes(judged.tests, judged.relevance)
     _check_systems(judged, candidate, production)
     digests = ("", "")
-    groups = None if group_users is None else user_groups(judged.users, group_users)
+    stated = groups_of_users(group_users, rating_parts(judged))
+    groups = None if stated is None else stated.of(judged.users)[1]
     if log is not None:
         read_log(log)  # a log that cannot be used is known before any work
         digests = digests_of(judged, (candidate, production), settings.to_dict(), groups)
@@ -133,7 +134,7 @@ def gate(
     if not laid.tested.any():
         raise DataError("there are no test ratings: nothing can be decided")
     values = values_of(laid, threads)
-    notes = list(judged.notes)
+    notes = [*judged.notes, *group_notes(rating_parts(judged), stated)]
     values = replace(values, segments=_segments(laid, settings, notes))
     steps = _ladder(judged, candidate, production, laid.k)
     means = _references(judged, settings.metric, references, seed, notes)
