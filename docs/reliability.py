@@ -2,14 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 from reliability.kinds import KINDS as WORLDS
-from reliability.result import BARS, ENOUGH_SAYINGS, LEAST, NEVER, not_mute, verdict
+from reliability.result import BARS, ENOUGH_SAYINGS, LEAST, NEVER, answer_lines, not_mute, verdict
 from reliability.trial import DESIGNS, FRESH, METRIC
 from unskew.auditing.designs import LEVELS
 from unskew.auditing.page.statement_blocks import FILE, NOT_MEASURED, Rate, Rates, WorldRate, rates
@@ -62,9 +63,12 @@ LIMITS = f"""## Limits
 - Rules were set on worlds of other seeds; the kinds of worlds are the same ones.
 - Where niche items are found by their fans (`sought-by-fans`), ratings make them look better than
   they are, and no rating tells these worlds from ones where niche items are better. A system that
-  is behind in score is therefore called better only where its lists predict opinions beyond
-  averages (`better-despite`); else `liked-despite` says what those who rate say, and that the data
-  cannot tell.
+  is behind in score is therefore called better only where popularity says nothing of liking
+  (`better-despite`); else `evidence-disagrees` says that score and liking point to different
+  systems, and that the data cannot tell.
+- Kinds of worlds whose names begin with `coat`, `r3` or `cm100k` are semi-real: who likes what is a
+  model fitted to ratings of real people, random ones among them; who rates what is simulated. They
+  run where those data are at hand.
 """
 
 
@@ -85,12 +89,17 @@ random ones judge: which share of a system's recommendations do people like, whe
 about items that they did not choose? A pair of systems counts where the 95 % interval of the
 difference, by user, is on one side of 0.
 """
+FIRST_SCREENS = """\
+What the first screen says: how many of the decided pairs are named rightly (`better`,
+`better-despite`), how often the leading tier holds a system that no other one is truly better than,
+and in how many of the audits the most frequent leading tier and answer about popularity are given.
+"""
 LESSONS = """\
+- `better` needs a lead in score and liking within users. `evidence-disagrees` prefers nothing: it
+  says that those who rated the recommendations of one system liked them more often, while another
+  one scores higher. Which of the two people would like more is counted here for comparison alone.
 - Which evaluation setup comes nearest to what people like differs between data sets: none may be
   assumed to be the right one.
-- `liked-despite` says that those who rated the recommendations of a system liked them more often,
-  although it scores lower. It does not say what others would like: on Yahoo! R3 the random ratings
-  nearly always say the opposite. Do not read it as a reason to prefer that system.
 """
 
 
@@ -116,6 +125,8 @@ def _by_people(path: Path) -> list[str]:
     audits = len(next(iter(data_sets.values())))
     return [
         JUDGED_BY_PEOPLE,
+        FIRST_SCREENS,
+        _table(("", *names), _first_screens(list(data_sets.values()))),
         f"Sentences about two systems in {audits} audits (seeds) of each data set: right, wrong, "
         "and not\ndecided by the random ratings.\n",
         _table(("sentence", *names), said),
@@ -124,6 +135,28 @@ def _by_people(path: Path) -> list[str]:
         _table(("setup", *names), orders),
         LESSONS,
     ]
+
+
+def _first_screens(data_sets: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[str]]:
+    """Return what first screens name, by data set: rows of a table."""
+
+    def usual(audits: Sequence[Mapping[str, Any]], key: str) -> str:
+        answers = Counter(str(sorted(one[key])) for one in audits)
+        return f"{answers.most_common(1)[0][1]} of {len(audits)}"
+
+    def named(audits: Sequence[Mapping[str, Any]]) -> str:
+        right, settled = (sum(one[key] for one in audits) for key in ("named", "settled"))
+        return f"{right} of {settled}"
+
+    rows: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+        "decided pairs named rightly": named,
+        "leading tier holds a best system": lambda audits: (
+            f"{sum(one['has_best'] for one in audits)} of {len(audits)}"
+        ),
+        "the same leading tier": lambda audits: usual(audits, "leading"),
+        "the same answer about popularity": lambda audits: usual(audits, "popularity"),
+    }
+    return [[name, *(count(audits) for audits in data_sets)] for name, count in rows.items()]
 
 
 def _said(audits: Sequence[Mapping[str, Any]], kind: str) -> str:
@@ -306,6 +339,8 @@ def _measured(result: Rates | None) -> list[str]:
         _by_world(result),
         _broken(result),
         _named(result),
+        *(f"- {line[0].upper()}{line[1:]}." for line in answer_lines(result.answers)),
+        "",
     ]
 
 

@@ -14,8 +14,8 @@ import polars as pl
 from reliability.kinds import KINDS
 from reliability.records import WorldRecord
 from reliability.tally import rate_of
-from unskew.auditing.page.statement_blocks import FILE, Rate, Rates, RecognisedRate
-from unskew.auditing.statements.first_screen import CATALOGUE
+from unskew.auditing.page.statement_blocks import FILE, Answers, Rate, Rates, RecognisedRate
+from unskew.auditing.statements.first_screen import CATALOGUE, SETTLED
 from unskew.engine.files import replacing
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -123,6 +123,7 @@ class Reliability(Result):
             world_kinds=tuple(run),
             rates={one.kind: one for one in each if one is not None},
             recognised=recognised_rates(self.records),
+            answers=answers_of(self.records),
         )
 
     def table(self) -> pl.DataFrame:
@@ -190,7 +191,8 @@ class Reliability(Result):
         ]
 
     def _conclusion(self) -> list[str]:
-        return [*self._bars(), *not_mute(self.rates.recognised)]
+        rates = self.rates
+        return [*self._bars(), *not_mute(rates.recognised), *answer_lines(rates.answers)]
 
     def _bars(self) -> list[str]:
         """Say which kinds of statements keep the bars."""
@@ -238,6 +240,34 @@ def recognised_rates(records: Sequence[WorldRecord]) -> tuple[RecognisedRate, ..
                 )
             )
     return tuple(rates)
+
+
+def answers_of(records: Sequence[WorldRecord]) -> Answers:
+    """Count what first screens say of the best systems, and what is true."""
+    answers = [one.answer for one in records]
+    return Answers(
+        worlds=len(answers),
+        settled=sum(one.verdict == SETTLED for one in answers),
+        wrong=sum(one.is_wrong for one in answers),
+        clear=sum(one.is_clear for one in answers),
+        named=sum(one.is_clear and one.is_named for one in answers),
+    )
+
+
+def answer_lines(answers: Answers | None) -> list[str]:
+    """Say how often the best systems are named, and how often wrongly."""
+    if answers is None or not answers.worlds:
+        return []
+    lines = [
+        f"called the best by score and liking: a tier in {answers.settled} of {answers.worlds} "
+        f"worlds; in {answers.wrong} of these all of it is truly worse than the best by a tenth"
+    ]
+    if answers.clear:
+        lines.append(
+            f"truly best by a tenth, and expected to score so: in {answers.named} of "
+            f"{answers.clear} worlds the leading tier is made of such systems"
+        )
+    return lines
 
 
 def _row(kind: str, rate: Rate | None, least: int) -> dict[str, object]:

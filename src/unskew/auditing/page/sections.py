@@ -30,6 +30,7 @@ from unskew.auditing.page.statement_blocks import (
     sentence,
     statement_table,
 )
+from unskew.auditing.statements.first_screen import POPULAR_LIKING
 from unskew.auditing.statements.statement import names, with_interval
 from unskew.metrics.names import parse
 from unskew.report.charts import Figure, system_colours
@@ -345,6 +346,8 @@ def _shares(audit: Measurements) -> Iterator[Block]:
     shares = audit.evidence.liked
     if shares is None:
         return
+    yield from map(sentence, of_kinds(audit.statements, *POPULAR_LIKING))
+    yield from facts(audit.statements, "liking-target")
     yield blocks.table("shares", _shown(shares))
     pairs = blocks.table("share pairs", _shown(shares.parts["pairs"]))
     yield from blocks.fold("shares", pairs)

@@ -122,6 +122,21 @@ class RecognisedRate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What first screens said of the best systems of the worlds, and what is true."""
+
+    worlds: int
+    settled: int
+    """Worlds in which a tier was called the best by score and liking."""
+    wrong: int
+    """Of these, where every system of the tier truly is worse by a tenth than another one."""
+    clear: int
+    """Worlds whose truly best systems are ahead of all others by a tenth, in truth and in score."""
+    named: int
+    """Of these, where the leading tier holds such systems and no other one."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rates:
     """What `make reliability` measured."""
 
@@ -130,6 +145,7 @@ class Rates:
     world_kinds: tuple[str, ...]
     rates: Mapping[str, Rate] = field(default_factory=dict)
     recognised: tuple[RecognisedRate, ...] = ()
+    answers: Answers | None = None
 
     @property
     def is_current(self) -> bool:
@@ -149,6 +165,7 @@ class Rates:
             "world_kinds": list(self.world_kinds),
             "rates": [asdict(rate) for rate in self.rates.values()],
             "recognised": [asdict(rate) for rate in self.recognised],
+            "answers": None if self.answers is None else asdict(self.answers),
         }
 
 
@@ -165,6 +182,7 @@ def rates(file: Path = FILE) -> Rates | None:
         world_kinds=tuple(content["world_kinds"]),
         rates={entry["kind"]: _rate(entry) for entry in content["rates"]},
         recognised=tuple(RecognisedRate(**entry) for entry in content.get("recognised", ())),
+        answers=Answers(**content["answers"]) if content.get("answers") else None,
     )
 
 

@@ -91,6 +91,10 @@ def _measure_left_out(evidence: Evidence, subjects: Subjects) -> Measured:
 
 
 PROCEDURE_KINDS = (
+    Kind(
+        name="liking-target",
+        subjects=_where(lambda evidence: evidence.liked is not None),
+    ),
     Kind(name="target", subjects=_where(lambda evidence: True), measure=_measure_target),
     Kind(
         name="sampled",
