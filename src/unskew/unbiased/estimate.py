@@ -151,10 +151,10 @@ def estimate(
         `with-list`: those with a list of any system. Means over users with test judgments only are
         biased, as having one depends on the propensities.
     resamples
-        Bootstrap resamples of users, for the weights of the slots; 0 for no intervals at all.
+        Bootstrap resamples of users; 0 for no intervals.
 
-        Intervals of estimates are Student's by user, the skewness taken out by Hall's
-        transformation. All take the weights as they are.
+        They give the interval of the weights of the slots. Those of estimates are Student's by
+        user, the skewness taken out by Hall's transformation. All take the weights as they are.
     level
         Confidence level of the intervals.
     seed
