@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import unskew as us
+from unskew.labels import assisted_contrasts
 from unskew.labels.contrast_sides import SideEstimate, leave_one_out_slopes
 from unskew.labels.human_samples import human_sample, read_people
 from unskew.labels.recommended_pairs import RecommendedPairs
@@ -434,6 +435,28 @@ def test_bootstrap_intervals_are_near_the_others():
                 assert value.facts["interval"] == "bootstrap"
                 width = known.high - known.low
                 assert abs(value.high - value.low - width) < 0.12 * width
+
+
+def test_bootstrap_of_few_users_reaches_as_far_as_students_t(monkeypatch):
+    def ends(population):
+        made, *_ = estimates(
+            number=150, interval="bootstrap", resamples=1000, population=population
+        )
+        return [
+            (value.low, value.high)
+            for one in contrasts(made)
+            for value in one.values.values()
+            if value.facts["interval"] == "bootstrap"
+        ]
+
+    students = {population: ends(population) for population in ("lists", "users")}
+    monkeypatch.setattr(assisted_contrasts, "_students_level", lambda _, level: level)
+    assert ends("lists") == students["lists"]
+    normal = ends("users")
+    assert len(normal) >= 3
+    for (low, high), (inner_low, inner_high) in zip(students["users"], normal, strict=True):
+        assert low <= inner_low
+        assert 1 <= (high - low) / (inner_high - inner_low) < 1.25
 
 
 def test_agreement_as_published():

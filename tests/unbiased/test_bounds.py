@@ -364,8 +364,8 @@ def test_a_difference_that_cannot_be_is_refused():
 
 def test_nothing_is_derived_from_an_estimate_that_is_not_usable():
     """Propensities that are far too small: P of 'x' is 5, so no Γ and no number of judgments."""
-    users = range(40)
-    test = {"user": [*users, *users], "item": ["a"] * 40 + ["c"] * 40, "rating": [5, 2] * 40}
+    users = range(160)
+    test = {"user": [*users, *users], "item": ["a"] * 160 + ["c"] * 160, "rating": [5, 2] * 160}
     runs = {
         "x": {u: ["a", "b"] for u in users},
         "y": {u: ["c", "b"] for u in users},

@@ -21,6 +21,7 @@ from unskew.data.ratings import under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, UnknownName
 from unskew.metrics.names import REGISTRY
 from unskew.splits.split import shared_rows
+from unskew.stats.intervals import skewed
 from unskew.unbiased.estimate import clipping_curve, estimate, order
 from unskew.unbiased.judgment_weights import Weights, clipped_weights, estimands
 from unskew.unbiased.propensity import propensity
@@ -452,12 +453,12 @@ def test_standard_error_agrees_with_the_bootstrap():
 
 
 def test_a_warning_where_normalising_changes_the_order():
-    # Twenty copies of two users, so that estimates rest on enough hits to be usable.
-    users = [100 * n + u for n in range(20) for u in [1] * 5 + [2]]
-    test = {"user": users, "item": [1, 2, 3, 4, 5, 1] * 20, "rating": [1] * 120}
+    # Seventy copies of two users, so that estimates rest on enough hits to be usable.
+    users = [100 * n + u for n in range(70) for u in [1] * 5 + [2]]
+    test = {"user": users, "item": [1, 2, 3, 4, 5, 1] * 70, "rating": [1] * 420}
     lists = {"a": {1: [1, 2, 9], 2: [9, 8, 7]}, "b": {1: [9, 8, 7], 2: [1, 9, 8]}}
     runs = {
-        name: {100 * n + u: own for n in range(20) for u, own in two.items()}
+        name: {100 * n + u: own for n in range(70) for u, own in two.items()}
         for name, two in lists.items()
     }
     with pytest.warns(DataWarning, match="nDCG@3 and DCG@3 disagree about a and b"):
@@ -506,24 +507,40 @@ def test_which_estimates_are_usable():
     def note(result):
         return note_of(result, "r", "P@1")
 
-    half = of_chances(0.5, 0.5)
+    half = of_chances(0.5, 0.5, users=400)
     assert note(half(0.5)) == ""  # 0.5
     assert note(half(0.4)) == ""  # 0.625
-    near = half(0.26)
-    assert ips(near, "r", "P@1") == pytest.approx(0.25 / 0.26)
-    assert note(near).startswith("the interval of IPS reaches 1.19")
-    assert note(half(0.26, resamples=0)) == ""  # without an interval only the value is looked at
+    # The interval ends at what the metric can be; that it reaches there does not matter.
+    near = half(0.42, resamples=0)
+    assert note(near) == ""
+    close = of_chances(0.5, 0.8)(0.41)
+    row = close.row(system="r", metric="P@1", quantity="ips")
+    assert (row.value, row.high) == (pytest.approx(0.4 / 0.41), 1.0)
+    assert note(close) == ""
     assert note(half(0.2)) == "IPS 1.25 is above 1, the largest possible value"
-    few = of_chances(0.09, 0.5)(0.09)
-    assert note(few) == "it rests on 9 hits with an effective sample size of 9, less than 10"
-    assert note(of_chances(0.1, 0.5)(0.1)) == ""
+    few = of_chances(0.2, 0.5, users=590)(0.2)
+    assert note(few) == "it rests on 59 hits with an effective sample size of 59, less than 60"
+    assert note(of_chances(0.2, 0.5, users=600)(0.2)) == ""
     nothing = of_chances(0.5, 0)(0.5)
-    assert note(nothing) == "it rests on 0 hits with an effective sample size of 0, less than 10"
+    assert note(nothing) == "it rests on 0 hits with an effective sample size of 0, less than 60"
+
+
+def test_intervals_are_students_without_the_skewness():
+    result = of_chances(0.2, 0.5, users=600)(0.2, resamples=50)
+    scores = np.where(np.arange(600) < 60, 1 / 0.2, 0.0)
+    expected = skewed.intervals(skewed.of_means(skewed.mean_of(scores)), 0.95)
+    row = result.row(quantity="ips")
+    assert (row.low, row.high) == pytest.approx(tuple(map(float, expected)))
+    # They do not depend on draws.
+    again = of_chances(0.2, 0.5, users=600)(0.2, resamples=60, seed=3).row(quantity="ips")
+    assert (again.low, again.high) == (row.low, row.high)
+    everybody = of_chances(1.0, 1.0)(1.0).row(quantity="ips")
+    assert (everybody.low, everybody.value, everybody.high) == (1, 1, 1)
 
 
 def test_weights_of_judged_slots_must_add_up_to_the_slots():
     """Half of all slots are judged: with p = 0.5 each stands for two, which makes all slots."""
-    half = of_chances(0.5, 0.5)
+    half = of_chances(0.5, 0.5, users=400)
     slots = half(0.5).parts["slots"].row()
     assert slots.value == pytest.approx(1)
     assert slots.low < 1 < slots.high
@@ -545,7 +562,7 @@ def test_weights_of_judged_slots_must_add_up_to_the_slots():
 
 
 def test_the_largest_dcg_is_that_of_the_best_gain_everywhere():
-    n = 50
+    n = 150
     test = {"user": list(range(n)), "item": ["a"] * n, "rating": [5, 1] * (n // 2)}
     runs = {"r": {u: ["a", "b", "c"] for u in range(n)}}
     how = {"liked": 4, "resamples": 0, "items": list("abc")}
@@ -697,7 +714,9 @@ def test_words_and_json():
     table = made.table()
     assert table.height == 2 * 2 * 3
     assert {"effective", "max_weight", "top_share", "low", "high"} <= set(table.columns)
-    assert "95% CI: percentile bootstrap, with the weights as they are, by user" in str(made)
+    assert "95% CI: t, corrected for skewness (Hall), with the weights as they are, by user" in str(
+        made
+    )
     shown = made.display_tables()
     assert [one.title for one in shown] == [
         "P@2 (higher is better), 2 users",
@@ -1348,7 +1367,7 @@ def test_the_command(files):
     with_file = ["--propensity", str(files / "p.csv"), "-m", "P@2,Recall@2"]
     shown = run(files, *with_file)
     assert "SNIPS" in shown.stdout
-    assert "percentile bootstrap" in shown.stdout
+    assert "corrected for skewness (Hall)" in shown.stdout
     made = estimate(TEST, RUNS, ["P@2", "Recall@2"], propensity=CHANCE, liked=4)
     told = json.loads(run(files, *with_file, "--format", "json").stdout)
     assert told["rows"] == json.loads(json.dumps(made.table().to_dicts()))

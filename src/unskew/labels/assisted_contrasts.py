@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from unskew.stats.clusters import variance_of
 from unskew.stats.intervals.means import student_ends
 from unskew.stats.intervals.shares import sum_interval
 from unskew.stats.resampling import bca_ends, drawn_sums, wide_rows, with_replacement
+from unskew.stats.special import student_t_quantile
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -325,6 +327,17 @@ def _draws(moves: F64, stratum: I64, resamples: int, seed: int, threads: int | N
     return out
 
 
+def _students_level(estimate: ContrastEstimate, level: float) -> float:
+    """Return the level of normal ends that reach as far as Student's, where users are drawn.
+
+    Draws with replacement take the variance between users as known; of few users it is not.
+    """
+    if estimate.sides[0].side.data.population == LISTS:
+        return level
+    degrees = min(side.degrees for side in estimate.sides)
+    return 2 * NormalDist().cdf(student_t_quantile((1 + level) / 2, degrees)) - 1
+
+
 def _ends(estimate: ContrastEstimate, moves: F64, draws: F64, level: float) -> tuple[float, float]:
     """Return the bias-corrected and accelerated ends, within what the contrast can be."""
     if estimate.method != "score":
@@ -333,6 +346,7 @@ def _ends(estimate: ContrastEstimate, moves: F64, draws: F64, level: float) -> t
     scale = math.sqrt(estimate.variance / squares) if squares > 0 else 0.0
     ascending = np.sort(draws) * scale
     below = float(np.mean(ascending < 0) + np.mean(ascending <= 0)) / 2
-    low, high = bca_ends(ascending, below, float((moves**3).sum()) / (6 * squares**1.5), level)
+    acceleration = float((moves**3).sum()) / (6 * squares**1.5)
+    low, high = bca_ends(ascending, below, acceleration, _students_level(estimate, level))
     bottom, top = estimate.range
     return max(estimate.plain_value + low, bottom), min(estimate.plain_value + high, top)

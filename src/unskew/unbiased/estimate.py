@@ -122,10 +122,10 @@ def estimate(
     propensities, and more users do not help, as their divisors are no sums over judgments: take
     DCG, or nDCG(ideal=full). All others are refused, with the reason.
 
-    An estimate is called not usable where it, or an end of its interval, is above the largest value
-    that the metric can have; where it rests on fewer than ten effective hits; and where the weights
-    of the judged items in the lists, liked or not, add up to more than 1.25 times the slots, or to
-    less than 0.8 times (their whole interval does): they should add up to the slots.
+    An estimate is called not usable where it is above the largest value that the metric can have;
+    where it rests on fewer than 60 effective hits; and where the weights of the judged items in the
+    lists, liked or not, add up to more than 1.25 times the slots, or to less than 0.8 times (their
+    whole interval does): they should add up to the slots.
 
     Parameters
     ----------
@@ -160,7 +160,8 @@ def estimate(
     resamples
         Bootstrap resamples of users; 0 for no intervals.
 
-        The bootstrap takes the weights as they are.
+        They give the interval of the weights of the slots. Those of estimates are Student's by
+        user, the skewness taken out by Hall's transformation. All take the weights as they are.
     level
         Confidence level of the intervals.
     group_users
@@ -190,7 +191,8 @@ def estimate(
     References
     ----------
     Schnabel et al. 2016 (IPS, SNIPS); Yang et al. 2018 (average-over-all, SNIPS for rankings);
-    Steck 2010 (ATOP); Jeunen et al. 2024 (DCG and nDCG); castells2018 section 4.
+    Steck 2010 (ATOP); Jeunen et al. 2024 (DCG and nDCG); castells2018 section 4. Hall (JRSS B 54,
+    1992): intervals of skewed means.
 
     Examples
     --------

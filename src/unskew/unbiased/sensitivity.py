@@ -154,12 +154,12 @@ def sensitivity(
     Examples
     --------
     >>> import unskew as us
-    >>> test = {"user": [*range(36), *range(16)], "item": ["a"] * 36 + ["b"] * 16,
-    ...         "rating": [5] * 52}
-    >>> runs = {name: {user: [name] for user in range(128)} for name in "ab"}
+    >>> test = {"user": [*range(144), *range(64)], "item": ["a"] * 144 + ["b"] * 64,
+    ...         "rating": [5] * 208}
+    >>> runs = {name: {user: [name] for user in range(512)} for name in "ab"}
     >>> result = us.unbiased.sensitivity(test, runs, "P@1", model="weights", liked=4,
     ...                                   propensity={"a": 0.5, "b": 0.5})
-    >>> result.row(system="a", against="b").value  # a has 72 of 128, b has 32: √(72/32)
+    >>> result.row(system="a", against="b").value  # a has 288 of 512, b has 128: √(288/128)
     1.5
     """
     choose("model", model, MODELS)

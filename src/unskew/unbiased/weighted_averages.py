@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,11 +37,12 @@ from unskew.report.columns import (
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.clusters import by_group
+from unskew.stats.intervals.skewed import intervals, of_influence
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
 from unskew.unbiased.user_sums import UserSum, resampled_sums
 
 RESAMPLES, LEVEL = 1_000, 0.95
-FEW_HITS = 10
+FEW_HITS = 60
 """With fewer effective hits an estimate is not usable: its interval misses the truth too often."""
 OFF = 1.25
 """How far the weights of judged slots may be from what they should add up to, either way."""
@@ -60,7 +62,7 @@ WEIGHTED = Question(
     ),
     method=Method(
         estimand="the mean score if every item were judged",
-        interval="percentile bootstrap, with the weights as they are",
+        interval="t, corrected for skewness (Hall), with the weights as they are",
     ),
 )
 """A row per system, metric and estimator; the facts are of the system's liked hits.
@@ -71,7 +73,7 @@ the heaviest 1 % hold of their sum. `note` tells why IPS and SNIPS are not usabl
 SLOTS = Question(
     name="weights of judged slots by the slots",
     columns=(SYSTEM, METRIC, VALUE, SE, LOW, HIGH),
-    method=WEIGHTED.method,
+    method=replace(WEIGHTED.method, interval="percentile bootstrap, with the weights as they are"),
 )
 """The weights of the judged items in the lists, liked or not, by the slots of the lists.
 
@@ -189,7 +191,7 @@ class WeightedAverages:
         weight
             Of each judgment.
         resamples, level, seed
-            Of the bootstrap over users.
+            Of the bootstrap over users, for the interval of the slots; 0: no intervals at all.
         """
         as_count("resamples", resamples, least=0)
         check_share("level", level)
@@ -213,21 +215,29 @@ class WeightedAverages:
                 keys = {"system": name, "metric": label}
                 facts = {**keys, "n": users, "hits": hits.number, "effective": hits.effective}
                 facts |= {"max_weight": hits.largest, "top_share": hits.top}
-                rows.append({**facts, "quantity": "naive", **(naive_top / naive_bottom).row(level)})
+                highest = self.high(estimand)
+                naive = _numbers(naive_top / naive_bottom, users, highest, level)
+                rows.append({**facts, "quantity": "naive", **naive})
                 weighted = self._weighted(estimand, top / bottom, targets, weights)
-                numbers = {kind: number.row(level) for kind, number in weighted.items()}
+                numbers = {
+                    kind: _numbers(number, users, highest, level)
+                    for kind, number in weighted.items()
+                }
                 share = self._slots(estimand, sums[4 * len(self.estimands) :], targets, weights)
                 slots.append(keys if share is None else keys | share.row(level))
-                reason = _unusable(numbers, slots[-1], hits, self.high(estimand))
+                reason = _unusable(numbers, slots[-1], hits, highest)
                 rows += [
                     {**facts, "quantity": kind, "note": reason, **numbers.get(kind, {})}
                     for kind in ("ips", "snips")
                 ]
-        interval = WEIGHTED.method.interval if resamples else ""
-        method = replace(
-            WEIGHTED.method, level=level, interval=interval, draws=resamples, seed=seed
+        method, by_draws = (
+            replace(question.method, level=level)
+            if resamples
+            else replace(question.method, level=level, interval="")
+            for question in (WEIGHTED, SLOTS)
         )
-        parts = {"slots": Estimates.of_rows(SLOTS, slots, method=method)}
+        by_draws = replace(by_draws, draws=resamples, seed=seed)
+        parts = {"slots": Estimates.of_rows(SLOTS, slots, method=by_draws)}
         return Estimates.of_rows(WEIGHTED, rows, method=method, parts=parts)
 
     def values_with(self, weight: F64) -> dict[tuple[str, str], tuple[float, float]]:
@@ -409,6 +419,22 @@ def weighted_value(estimates: Estimates, system: str, metric: str) -> tuple[floa
     return next((row.value for row in rows if row.value is not None), np.nan), rows[0].note
 
 
+def _numbers(number: UserSum, users: int, highest: float, level: float) -> dict[str, float]:
+    """Return value, standard error and ends of an estimate, within what the metric can be.
+
+    The weights make what users add skewed, and many add nothing: Hall's transformation takes the
+    skewness out of Student's t. Where users were not drawn there are no ends.
+    """
+    numbers = number.row(level)
+    if "low" not in numbers or users < 3:
+        return numbers
+    of = of_influence(number.value, number.influence, users)
+    low, high = (float(end) for end in intervals(of, level))
+    if not math.isfinite(low + high):  # all users add the same
+        low = high = number.value
+    return numbers | {"low": max(low, min(number.value, 0.0)), "high": min(high, highest)}
+
+
 def _unusable(
     numbers: Mapping[str, Mapping[str, float]],
     slots: Mapping[str, Any],
@@ -423,9 +449,6 @@ def _unusable(
     for name, number in numbers.items():
         if number["value"] > limit:
             return f"{name.upper()} {number['value']:.4g} is {beyond}"
-    for name, number in numbers.items():
-        if number.get("high", 0.0) > limit:
-            return f"the interval of {name.upper()} reaches {number['high']:.4g}, {beyond}"
     if hits.effective < FEW_HITS:
         return (
             f"it rests on {counted(hits.number, 'hit')} with an effective sample size of "

@@ -131,6 +131,25 @@ def of_means(means: Means) -> MeanEstimates:
     return estimates(means.mean, means.variance, means.third, means.count - 1)
 
 
+def of_influence(value: float, influence: F64, units: int) -> MeanEstimates:
+    """Return an estimate from what each unit moves it by; `units` of at least 3 move it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.intervals.skewed import intervals, mean_of, of_influence, of_means
+    >>> x = np.array([0.0, 0.0, 1.0, 4.0])
+    >>> of = of_influence(x.mean(), (x - x.mean()) / 4, 4)
+    >>> [round(float(end), 3) for end in intervals(of, 0.95)]
+    [-0.537, 8.803]
+    >>> [round(float(end), 3) for end in intervals(of_means(mean_of(x)), 0.95)]
+    [-0.537, 8.803]
+    """
+    variance = float(influence @ influence) * units / (units - 1)
+    third = float((influence**3).sum()) * units**2 / ((units - 1) * (units - 2))
+    return estimates(*(np.asarray(number) for number in (value, variance, third, units - 1.0)))
+
+
 def differences(first: Means, second: Means) -> MeanEstimates:
     """Return the differences of means of different users, with Welch's degrees of freedom."""
     variances = np.stack([first.variance, second.variance])
