@@ -289,7 +289,7 @@ def screen_of(made, verdict, kind, step=None):
             "leads",
             ("best", (0, 1)),
             "settled",
-            "Settled: {0} scores highest, and people",
+            "liking: {0} scores highest, and the same",
         ),
         (BY_SCORE, "leads", ("better", (0, 1)), "score", "like recommendations of {0} more than"),
         (BY_SCORE, "leads", ("evidence-disagrees", (1, 0)), "score", "evidence disagree"),
@@ -307,8 +307,7 @@ def test_the_verdict_in_words(verdict, kind, step, status, says):
     shown = screen_of(made, verdict, kind, made_step)
     assert shown.status == status
     assert says.format(*pair) in shown.verdict
-    if status != "settled":
-        assert not shown.verdict.startswith("Settled:")
+    assert shown.verdict.startswith("Settled") == (status == "settled")
     assert any("hit" in fact.value or "lead" in fact.value for fact in shown.facts)
 
 

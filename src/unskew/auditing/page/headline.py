@@ -170,14 +170,20 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
     if anti or metric == parse(f"P@{k}"):
         contrast = audit.evidence.contrast(a, b, design)
     else:
-        precision, parts = f"P@{k}", audit.scores[design]
-        if metric.better != "higher" or any(precision not in part.labels for part in parts):
+        precision = f"P@{k}"
+        by_design = {
+            name: parts
+            for name, parts in audit.scores.items()
+            if all(precision in part.labels for part in parts)
+        }
+        if metric.better != "higher" or design not in by_design:
             return None
         compared = audit.evidence.contrasts
+        # All systems and designs, as for the metric itself: what is pooled over them is steady.
         alone = contrasts(
-            {design: parts},
+            by_design,
             precision,
-            systems=(a, b),
+            family="design",
             target=compared.card["target"],
             level=audit.evidence.thresholds.level,
             resamples=compared.method.draws,

@@ -123,7 +123,6 @@ def _measure_best(evidence: Evidence, subjects: Subjects) -> Measured:
     outside = evidence.outside()
     words = {
         "systems": names(subjects, len(subjects)),
-        "score": "scores" if len(subjects) == 1 else "score",
         "others": names(outside),
     }
     return Measured(others=outside, words=words)

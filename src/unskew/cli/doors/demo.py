@@ -33,7 +33,10 @@ USERS, ITEMS = 1_000, 500
 SYSTEMS = ("random", "popularity", "smoothed-average", "biased-mf")
 BETTER = ("better-shown", "better-despite")
 """Next steps that name a system as better than one that scores higher."""
-SAID = ("popular-liked", "popular-not-liked", "popular-open", *BETTER, "evidence-disagrees")
+SAID = (
+    *("popular-liked", "popular-not-liked", "popular-open"),
+    *(*BETTER, "best", "evidence-disagrees"),
+)
 """Kinds of sentences of the first screen that are printed."""
 SAVED = ("user-knn", "biased-mf")
 """Systems whose lists are saved."""
