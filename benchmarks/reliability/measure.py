@@ -17,7 +17,7 @@ from unskew.engine.executor import Executor, executor
 from unskew.errors import DataError, SettingError
 
 MOST = 1_100
-FIRST_SEED = 20_000
+FIRST_SEED = 30_000
 """Seeds of worlds for the final count start here; smaller ones are for setting rules."""
 EACH = 10
 """Worlds of a kind, unless a statement is said too rarely without more of them."""

@@ -256,7 +256,7 @@ def test_numbers_of_worlds_are_given_by_kind(audited):
 def test_the_usual_mix_is_that_of_the_published_rates(audited):
     result = reliability()
     assert Counter(one.kind for one in audited) == MIX
-    assert {one.seed for one in audited if one.kind == "null"} == set(range(20_000, 20_010))
+    assert {one.seed for one in audited if one.kind == "null"} == set(range(30_000, 30_010))
     assert result.rates.worlds == sum(MIX.values())
     published = rates()
     if published is not None and published.is_current:
@@ -318,7 +318,7 @@ def test_a_world_that_fails_is_named(monkeypatch):
         raise SettingError("no luck")
 
     monkeypatch.setattr(measure, "audit_world", fails)
-    with pytest.raises(us.DataError, match=r"world null, seed 20000 failed: no luck"):
+    with pytest.raises(us.DataError, match=r"world null, seed 30000 failed: no luck"):
         reliability(1, kinds=["null"], least=0)
 
 

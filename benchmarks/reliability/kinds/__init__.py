@@ -112,7 +112,7 @@ _TABLE = (
     ("half-quality", popularity.half_quality, {}),
     ("price", popularity.price, {}),
     ("position-quality", popularity.position_quality, {}),
-    ("familiar-liked", popularity.familiar_liked, {}),
+    ("familiar-liked", popularity.familiar_liked, ADVERSARIAL),
     ("recsys-exploration", displayed.recommended_exploration, {}),
     ("recsys-wrong", displayed.recommended_wrong, {}),
     ("dense-small", shapes.dense_small, {"users": (100, 140), "items": (80, 100)}),

@@ -50,7 +50,7 @@ class Thresholds:
     """Least z of a difference of liking within users, beside a lead in score."""
     items_z: float = 3.0
     """Or: least z of how much the listed items are liked by whoever rates them, …"""
-    within_beside_items: float = 1.0
+    within_beside_items: float = 1.5
     """… together with this one within users."""
     rated_places: float = 0.75
     """Of the places of a list, the share whose items somebody rated: below it, what is judged does

@@ -1,4 +1,4 @@
-"""What comes first in an audit: a verdict, and three sentences."""
+"""What comes first in an audit: a verdict, and the sentences that bear it out."""
 
 from __future__ import annotations
 

@@ -113,9 +113,9 @@ def audit_command(
 ) -> None:
     """Check how far an offline evaluation can be trusted, and write a report.
 
-    The command runs systems on the ratings under several designs and prints a verdict and three
-    sentences: finding, reason, next step. The report is one HTML file without other files; it
-    states how often each kind of sentence is wrong in simulated worlds.
+    The command runs systems on the ratings under several evaluation setups and prints its answer:
+    who scores highest, how that stands to popularity, and what is known of liking. The report is
+    one HTML file without other files; it states how often each kind of sentence is wrong.
 
     [bold]Examples[/bold]
 
@@ -305,7 +305,7 @@ def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> A
 
 
 def show(result: Audit, quiet: bool) -> None:
-    """Print verdict, finding, reason and next step; unless quiet, designs x systems and notes."""
+    """Print the answer; unless quiet, designs x systems and notes."""
     screen = screen_of_results()
     lines = result.answer()
     for text in lines[1:] if quiet else lines:
