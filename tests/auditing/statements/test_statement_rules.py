@@ -112,6 +112,9 @@ def test_popularity_has_an_answer_of_its_own():
     assert one.subjects == order
     (one,) = said(Leads({"all-items": {order[::-1]}}, order[::-1]), "not-above-popularity")
     assert one.subjects == order
+    added = ("a", "popularity (reference)")
+    (one,) = said(Leads({"all-items": {added}}, added, added[1:]), "beats-popularity")
+    assert one.subjects == added
 
 
 # Two lines of evidence

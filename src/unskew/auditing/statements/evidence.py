@@ -178,7 +178,8 @@ class Evidence:
     @property
     def popularity(self) -> str | None:
         """The system that lists what most people rated; None without it."""
-        return POPULARITY if POPULARITY in self.order else None
+        names = (POPULARITY, *(s for s in self.references if s.startswith(f"{POPULARITY} ")))
+        return next((name for name in names if name in self.order), None)
 
     @property
     def pairs(self) -> Iterator[tuple[str, str]]:
