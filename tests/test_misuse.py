@@ -250,6 +250,10 @@ def calls(tmp_path_factory):
         "splits.load_splits": {"folder": "none"},
         "splits.looks_random": {"ratings": ratings},
         "bias.margins": {"scores": scores, "k": 5},
+        "bias.liked_by_popularity": {
+            "ratings": us.world("shop", users=60, items=40, seed=1).ratings,
+            "relevance": us.Relevance(liked=4),
+        },
         "unbiased.liked_shares": {**listed, "k": 5},
         "online.multileave": shown,
         "auditing.null_experiment": {"ratings": ratings, "plan": plan, "repeats": 1},

@@ -271,7 +271,7 @@ def test_the_answer_and_the_report_come_before_the_first_figure(case, call, file
     code, out, printed = call(*words, "-o", report, "--paper", home)
     assert seen == ["</html>\n"]
     assert code == expected
-    assert out.startswith("Verdict: ")
+    assert out.startswith("Not settled: theirs scores best")
     assert out.endswith("the first figure")
     assert printed.splitlines()[-1] == line.format(home=home)
     assert "the report is in" in printed

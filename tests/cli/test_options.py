@@ -238,7 +238,7 @@ def owners():
     for name in (*files, "unskew.cli.options"):
         for owner in vars(import_module(name)).values():
             if getattr(owner, "__module__", "") == name and (
-                dataclasses.is_dataclass(owner)
+                (isinstance(owner, type) and dataclasses.is_dataclass(owner))
                 or getattr(owner, "__name__", "").endswith("_command")
             ):
                 yield owner

@@ -92,10 +92,10 @@ def gate(
         Train reference systems on the training ratings and show them beside. Default: on small
         data.
     group_users
-        Groups of users who are not independent, such as households: FILE:COLUMN, with a column of
-        users. A user without a group stands alone.
+        Users that are not independent (households, test accounts) count as one: `detected` for
+        near-duplicate accounts, or FILE:COLUMN of a file of users.
 
-        Or a mapping from user to group, or a table of both. Bounds and tests are then by group.
+        Or another form that `compare` takes. Bounds and tests are by group then.
     seed, threads
         Of reference systems; threads never change a number.
 

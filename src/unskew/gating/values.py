@@ -14,6 +14,7 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY
+from unskew.evaluation.one_relevant import value_at
 from unskew.evaluation.scoring import prepare, score
 from unskew.gating.bounds import by_group
 from unskew.judging.judged import Judged
@@ -107,8 +108,8 @@ def _centred(value: float, added: F64, users: int) -> F64:
 
 CUT = 0.95
 """Levelled weights are cut at this quantile of those of liked judgments."""
-UNORDERED = frozenset(("P", "Recall", "F1", "HitRate", "Rprec", "SR", "Judged", "Residual"))
-"""Metrics to which the order within the first k places does not matter."""
+MANY_ITEMS = 10_000
+"""Ranked where a metric asks how many there are."""
 PRIOR = 2.0
 """Ratings at the mean of all that are added to those of an item for its average."""
 ENOUGH = 5
@@ -447,8 +448,9 @@ def levelled_weights(item: I32, liked: Mask, popularity: F64) -> F64:
 def rank_weights(metric: Metric, k: int) -> F64:
     """Return the weight of each of the first k ranks in check 2.
 
-    Metrics that do not ask for the order weigh all ranks alike. For all others, what stands further
-    up weighs more, as in nDCG: rated items at the top add to the score without being liked more.
+    Metrics that give a liked item the same value at each of them weigh all alike. For all others,
+    what stands further up weighs more, as in nDCG: rated items at the top add to the score without
+    being liked more.
 
     Examples
     --------
@@ -458,8 +460,10 @@ def rank_weights(metric: Metric, k: int) -> F64:
     >>> rank_weights(metric_of("nDCG@3"), 3).tolist()
     [1.0, 0.6309297535714575, 0.5]
     """
-    if metric.name in UNORDERED:
-        return np.ones(k)
+    if metric.definition.at_rank is not None:
+        at_rank = value_at(metric, np.arange(1, k + 1), MANY_ITEMS)
+        if (at_rank == at_rank[0]).all():
+            return np.ones(k)
     return 1 / np.log2(np.arange(2, k + 2))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from unskew.cli import outputs
 from unskew.cli.console import output as screen_of_results
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from unskew.worlds.worlds import World
 
 
-@dataclass(frozen=True)
-class Shop:
+class Shop(NamedTuple):
     """One of the two shops."""
 
     world: str
