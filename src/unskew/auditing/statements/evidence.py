@@ -17,7 +17,7 @@ from unskew.auditing.core.core import Core
 from unskew.auditing.statements.setups import question
 from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
-from unskew.bias.popularity.liked_by_popularity import liked_by_popularity
+from unskew.bias.popularity.liked_by_popularity import popularity_slope
 from unskew.data.ratings import Ratings
 from unskew.report.columns import Row
 from unskew.report.estimates import Estimates
@@ -419,7 +419,7 @@ def popular_liking(core: Core, level: float, groups: I64 | None = None) -> Estim
     """Return by how much more often the same users like popular items, by all ratings of a core."""
     split = core.lists[0].split
     ratings = union(split.train, split.test)
-    return liked_by_popularity(ratings, core.relevance, groups=groups, level=level)
+    return popularity_slope(ratings, core.relevance, groups=groups, level=level)
 
 
 def _has_duplicates(core: Core) -> bool:

@@ -38,7 +38,6 @@ def liked_by_popularity(
     relevance: Relevance,
     *,
     popularity: Ratings | None = None,
-    groups: I64 | None = None,
     level: float = 0.95,
 ) -> Estimates:
     """Return by how much more often the same users like items that more people rated.
@@ -57,8 +56,6 @@ def liked_by_popularity(
     popularity
         The ratings that say how popular items are, under the same ids; `ratings` unless given. An
         item's popularity counts the ratings of others.
-    groups
-        The number of each user's group, where groups of users are independent and users are not.
     level
         Of the interval: Student's t; the larger jackknife variance of those over users and items.
 
@@ -82,6 +79,26 @@ def liked_by_popularity(
     True
     """
     check_share("level", level)
+    return popularity_slope(ratings, relevance, popularity=popularity, level=level)
+
+
+def popularity_slope(
+    ratings: Ratings,
+    relevance: Relevance,
+    *,
+    popularity: Ratings | None = None,
+    groups: I64 | None = None,
+    level: float = 0.95,
+) -> Estimates:
+    """Return what `liked_by_popularity` returns.
+
+    Parameters
+    ----------
+    ratings, relevance, popularity, level
+        As there.
+    groups
+        The number of each user's group, where groups of users are independent and users are not.
+    """
     counted = ratings if popularity is None else popularity
     number = np.bincount(counted.item, minlength=len(counted.items))[ratings.item]
     others = number - 1 if popularity is None else number
