@@ -30,6 +30,7 @@ MANY = (
     ("named-popular-good", 2),
     ("category-exposure", 3),
     ("popularity-inverted", 2),
+    ("tiny", 30_006),
 )
 
 

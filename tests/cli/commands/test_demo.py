@@ -96,7 +96,7 @@ def test_both_stories_are_true_in_twenty_worlds():
                 assert step is None or step.kind != "better-despite"
                 told[kind] += best in leading
     assert told[demo.GOOD] == 20
-    assert told[demo.DISPLAYED] >= 12
+    assert told[demo.DISPLAYED] >= 6  # in the others it says that it cannot tell
 
 
 def test_popular_items_of_its_world_are_not_better():
