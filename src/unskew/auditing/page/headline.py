@@ -108,8 +108,10 @@ def verdict_of(audit: Measurements) -> tuple[str, str]:
         case = "same" if same else "reference" if evidence.above else "undecided"
         return verdict(case, a=leader, b=nearest), status
     leading = evidence.leading()
+    of = "Of the given lists, " if evidence.references else ""
+    case = "leads" if len(leading) == 1 else "ties"
     words = {
-        "lead": fragment("leads" if len(leading) == 1 else "ties", systems=names(leading, 4)),
+        "lead": fragment(case, systems=names(leading, 4), of=of),
         "their": "its" if len(leading) == 1 else "their",
         "other": "",
         "a": leader,
@@ -123,7 +125,13 @@ def verdict_of(audit: Measurements) -> tuple[str, str]:
         return verdict(f"doubt {step.kind}", **{**words, "other": step.subjects[0]}), status
     case = "score use" if audit.core.implicit else "score only"
     if step is not None and step.kind in SUPPORTS:
-        return verdict("supported", **{**words, "other": step.subjects[1]}), status
+        liked_less = [
+            statement.subjects[1]
+            for statement in (step, *audit.statements)
+            if statement.kind == step.kind and statement.subjects[0] == leader
+        ]
+        words["other"] = names([*dict.fromkeys(liked_less)])
+        return verdict("supported", **words), status
     return verdict(case, **words), status
 
 

@@ -191,7 +191,7 @@ class Evidence:
         return self.contrasts.pair(a, b, design=design or self.common)
 
     def ahead(self, a: str, b: str, design: str | None = None) -> bool:
-        """Tell whether a is ahead of b, corrected for all designs and pairs."""
+        """Tell whether a is ahead of b under a design, corrected for all pairs."""
         _, low, _ = self.contrast(a, b, design).estimate
         return low > 0
 

@@ -103,6 +103,7 @@ def _measure_leading(evidence: Evidence, subjects: Subjects) -> Measured:
         (leader, nearest),
         metric=evidence.metric,
         systems=names(leading, len(leading)),
+        of="Of the given lists, " if evidence.references else "",
         all="both" if len(leading) == 2 else f"all {len(leading)}",
         others=names(behind, MOST_NAMED),
         near=f" nearest {nearest}," if len(behind) > 1 else "",
