@@ -64,8 +64,8 @@ LIMITS = f"""## Limits
 - Where niche items are found by their fans (`sought-by-fans`), ratings make them look better than
   they are, and no rating tells these worlds from ones where niche items are better. A system that
   is behind in score is therefore called better only where liking is not shown to change with
-  popularity (`better-despite`); else `evidence-disagrees` says that score and liking point to different
-  systems, and that the data cannot tell.
+  popularity (`better-despite`); else `evidence-disagrees` says that score and liking point to
+  different systems, and that the data cannot tell.
 - Kinds of worlds whose names begin with `coat`, `r3` or `cm100k` are semi-real: who likes what is a
   model fitted to ratings of real people, random ones among them; who rates what is simulated. They
   run where those data are at hand.
